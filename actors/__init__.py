@@ -1,0 +1,1 @@
+"""The running system: supervised trio actors that share nothing but immutable messages."""

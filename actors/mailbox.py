@@ -1,0 +1,1 @@
+"""Mailboxes: two bounded lanes and a doorbell. To be filled in."""

@@ -1,0 +1,35 @@
+"""The rules of a resource type, as data. This package knows no meanings: whoever uses a session passes such a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from protocol.xds.resources import Resource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeRules:
+    """How one type behaves on a stream (xds-server.md §6.1 to §6.11).
+
+    `order` is the place in a push (CDS 0, EDS 1, LDS 2, RDS 3, ...). `wildcard`: the client gets all resources whatever
+    it names. `complete`: a state-of-the-world response holds everything, so that leaving out is removing (CDS, LDS).
+    `follows`: resources of this type are due again, whatever their bytes, when the resource of the same name of that
+    type was sent changed (EDS follows CDS). `placeholder` builds what answers a name that nothing defines; None: such a
+    name stays unanswered (state of the world) or is reported removed (delta).
+    """
+
+    type_url: str
+    short: str
+    order: int
+    wildcard: bool = False
+    complete: bool = False
+    follows: str | None = None
+    placeholder: Callable[[str], Resource] | None = None
+
+
+TypeTable = Mapping[str, TypeRules] if TYPE_CHECKING else object
+"""Type URL -> rules. A type URL that is not in it ends the stream with UNAUTHENTICATED, as with istiod (§6.1)."""

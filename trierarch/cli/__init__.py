@@ -1,0 +1,1 @@
+"""The command line: `trierarch serve`, `why`, `bootstrap`, `validate`, `kill`."""

@@ -1,0 +1,1 @@
+"""Configuration objects: decoding, validation, and the immutable view of all of them."""

@@ -1,0 +1,1 @@
+"""From the neutral model to Envoy's resources. Knows no Kubernetes shape."""
