@@ -1,1 +1,144 @@
-"""Mailboxes: two bounded lanes and a doorbell. To be filled in."""
+"""Mailboxes: how actors are reached. Made by the wiring, never by an actor, and outlive it.
+
+A mailbox has two bounded lanes over trio memory channels. *Flow* runs towards the proxies: `await send` is the
+backpressure. *Control* runs the other way: `post` never waits, and a full lane is a bug of ours, for its size follows
+from the credits handed out. trio cannot wait on two channels at once, so a third, one-slot channel is the doorbell:
+the owner waits there and then drains control before flow. One lane would deadlock: a restarted debouncer asks intake to
+resend while intake waits to send to it.
+
+When an actor dies its mailbox stays: senders notice nothing, queued messages wait for the successor, and only the
+message that was being handled is lost (which also drops a poisonous one).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import trio
+
+from protocol.errors import LocalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+MessageT = TypeVar("MessageT")
+AnswerT = TypeVar("AnswerT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MailboxStatistics:
+    """How full a mailbox is and how much has gone through it."""
+
+    name: str
+    flow: int
+    flow_capacity: int
+    control: int
+    control_capacity: int
+    received: int
+
+
+class Mailbox(Generic[MessageT]):
+    """Two bounded lanes and a doorbell; one owner at a time receives, anybody sends."""
+
+    def __init__(self, name: str, *, flow: int = 10, control: int = 1000) -> None:
+        self.name = name
+        self._flow_in, self._flow_out = trio.open_memory_channel[MessageT](flow)
+        self._control_in, self._control_out = trio.open_memory_channel[MessageT](control)
+        self._ring, self._bell = trio.open_memory_channel[None](1)
+        self._received = 0
+
+    async def send(self, message: MessageT) -> None:
+        """Put a message into the flow lane; waits while it is full."""
+        await self._flow_in.send(message)
+        self._wake()
+
+    def post(self, message: MessageT) -> None:
+        """Put a message into the control lane. Raises `LocalError` if it is full."""
+        try:
+            self._control_in.send_nowait(message)
+        except trio.WouldBlock:
+            raise LocalError(f"control lane of {self.name} is full") from None
+        self._wake()
+
+    async def receive(self) -> MessageT:
+        """The next message, control before flow. A checkpoint; a cancelled receive loses nothing."""
+        await trio.lowlevel.checkpoint()
+        while True:
+            message = self.receive_nowait()
+            if message is not None:
+                return message
+            await self._bell.receive()
+
+    def receive_nowait(self) -> MessageT | None:
+        """The next message if there is one, else None. Not a checkpoint."""
+        for lane in (self._control_out, self._flow_out):
+            try:
+                message = lane.receive_nowait()
+            except trio.WouldBlock:
+                continue
+            self._received += 1
+            return message
+        return None
+
+    def statistics(self) -> MailboxStatistics:
+        """How full the lanes are."""
+        flow, control = self._flow_in.statistics(), self._control_in.statistics()
+        return MailboxStatistics(
+            name=self.name,
+            flow=flow.current_buffer_used,
+            flow_capacity=int(flow.max_buffer_size),
+            control=control.current_buffer_used,
+            control_capacity=int(control.max_buffer_size),
+            received=self._received,
+        )
+
+    def _wake(self) -> None:
+        try:
+            self._ring.send_nowait(None)
+        except trio.WouldBlock:
+            pass
+
+
+class Abandoned(Exception):  # noqa: N818 - an outcome, not an error
+    """The actor that should have answered died while it held the question."""
+
+
+class Reply(Generic[AnswerT]):
+    """Where the answer to a question goes; carried in the message. Used as a context manager by whoever answers:
+    leaving it unanswered (killed in the middle) tells the asker, who then asks again.
+    """
+
+    def __init__(self) -> None:
+        self._send, self._receive = trio.open_memory_channel[AnswerT](1)
+
+    def answer(self, value: AnswerT) -> None:
+        """Answer once; never waits."""
+        self._send.send_nowait(value)
+
+    async def wait(self) -> AnswerT:
+        """The answer. Raises `Abandoned` if there will be none."""
+        try:
+            return await self._receive.receive()
+        except trio.EndOfChannel:
+            raise Abandoned from None
+
+    def __enter__(self) -> Reply[AnswerT]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._send.close()
+
+
+async def ask(mailbox: Mailbox[MessageT], question: Callable[[Reply[AnswerT]], MessageT]) -> AnswerT:
+    """Ask over the flow lane until an answer comes. Questions must be safe to repeat."""
+    while True:
+        reply: Reply[AnswerT] = Reply()
+        await mailbox.send(question(reply))
+        try:
+            return await reply.wait()
+        except Abandoned:
+            continue

@@ -1,0 +1,301 @@
+"""Every message between actors, grouped by receiver.
+
+Past tense for facts, imperative for orders. A message carries whole immutable values, never a delta that the receiver
+would have to accumulate: so a lost message cannot leave anybody with a wrong picture, and that makes restarts cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from actors.mailbox import Mailbox, Reply
+    from actors.ports import StreamPort
+    from protocol.xds.requests import Request
+    from protocol.xds.resources import ResourceSet
+    from trierarch.config.findings import Finding
+    from trierarch.config.objects import AnyObject, ObjectKey
+    from trierarch.config.store import ConfigView
+    from trierarch.push.causes import Causes
+    from trierarch.push.context import PushContext
+    from trierarch.push.proxy import Proxy
+    from trierarch.push.request import PushRequest
+    from trierarch.push.sidecar_scope import SidecarScope
+    from trierarch.push.status import PushRecord
+    from trierarch.push.view import View
+
+
+# --- to a source -----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResendAll:
+    """From intake: send the full set again."""
+
+
+ToSource = ResendAll
+
+
+# --- to intake -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceChanged:
+    """From a source (flow). `full`: this is everything the source has, and what is not in it is gone.
+
+    `findings` are all the source's current findings, not only new ones. `seen_at`: monotonic seconds.
+    """
+
+    source: str
+    upserts: tuple[AnyObject, ...] = ()
+    deletes: frozenset[ObjectKey] = frozenset()
+    full: bool = False
+    findings: tuple[Finding, ...] = ()
+    seen_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResendConfig:
+    """From the debouncer or the snapshot builder after a restart (control): send the whole view again."""
+
+    asked_by: str
+
+
+ToIntake = SourceChanged | ResendConfig
+
+
+# --- to the debouncer ------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigChanged:
+    """From intake (flow): the entire view, and the keys that changed since the one before. `forced`: treat everything
+    as changed.
+    """
+
+    view: ConfigView
+    keys: frozenset[ObjectKey]
+    forced: bool = False
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    causes: Causes
+    seen_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuilderIdle:
+    """From the snapshot builder (control): the last build is done and handed on, or there is none (just started)."""
+
+
+ToDebouncer = ConfigChanged | BuilderIdle
+
+
+# --- to the snapshot builder -----------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildSnapshot:
+    """From the debouncer (flow). `request.keys` is still empty: the build finds out which push keys changed."""
+
+    view: ConfigView
+    keys: frozenset[ObjectKey]
+    request: PushRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResendSnapshot:
+    """From the push scheduler after a restart (control)."""
+
+
+ToSnapshotBuilder = BuildSnapshot | ResendSnapshot
+
+
+# --- to the generator ------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generate:
+    """From the scheduler or a connection (flow): the resources of these types for a view of a snapshot.
+
+    The answer maps each type URL to its set. Safe to repeat; equal questions cost a lookup.
+    """
+
+    view: View
+    scope: SidecarScope
+    context: PushContext
+    types: tuple[str, ...]
+    reply: Reply[Mapping[str, ResourceSet]]
+
+
+ToGenerator = Generate
+
+
+# --- to the push scheduler -------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotBuilt:
+    """From the snapshot builder (flow). `request.keys` are the push keys that changed between the two snapshots."""
+
+    context: PushContext
+    request: PushRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionOpened:
+    """From a connection (control): its proxy is known and it wants a `Welcome`. Sent again after a restart of the
+    connection or a roll call; then `types` are those that its client watches.
+    """
+
+    connection: str
+    proxy: Proxy
+    mailbox: Mailbox[ToConnection]
+    types: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypesWatched:
+    """From a connection (control): the types that its client watches have changed."""
+
+    connection: str
+    types: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstConfigurationAcked:
+    """From a connection (control): its client has what it needs to start; the next one may be admitted."""
+
+    connection: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushWritten:
+    """From a connection (control): the last byte of the push in flight is handed to the transport."""
+
+    connection: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionClosed:
+    """From the factory of connections (control)."""
+
+    connection: str
+
+
+ToPushScheduler = (
+    SnapshotBuilt | ConnectionOpened | TypesWatched | FirstConfigurationAcked | PushWritten | ConnectionClosed
+)
+
+
+# --- to the factory of connections -----------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamAccepted:
+    """From the ADS service (flow): a stream wants a connection actor. `ended` is answered when it has ended."""
+
+    port: StreamPort
+    delta: bool
+    ended: Reply[None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollCall:
+    """From the push scheduler after a restart (control): let every connection announce itself again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Describe:
+    """From the debug pages (control): the state of the connections whose id contains `proxy_id` ("" = all)."""
+
+    proxy_id: str
+    reply: Reply[tuple[ConnectionDescription, ...]]
+
+
+ToConnections = StreamAccepted | RollCall | Describe
+
+
+# --- to a connection -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestReceived:
+    """From the reader of the stream (flow)."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamEnded:
+    """From the reader of the stream (flow): no further request will come. `reason` is for the log."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Welcome:
+    """From the push scheduler (control): the snapshot and the view to answer from; replaces what was known before."""
+
+    context: PushContext
+    view: View
+    scope: SidecarScope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushTo:
+    """From the push scheduler (control): offer these sets to the client. The connection sends what differs.
+
+    `queued_at`, `granted_at`: monotonic seconds.
+    """
+
+    context: PushContext
+    view: View
+    scope: SidecarScope
+    request: PushRequest
+    resources: Mapping[str, ResourceSet]
+    queued_at: float
+    granted_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announce:
+    """From the factory (control), passing on a roll call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeConnection:
+    """From the factory (control), passing on a question of the debug pages."""
+
+    reply: Reply[ConnectionDescription]
+
+
+ToConnection = RequestReceived | StreamEnded | Welcome | PushTo | Announce | DescribeConnection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchDescription:
+    """One type of one connection, for the debug pages. `sent_at`: wall clock seconds, 0.0 = never."""
+
+    names: tuple[str, ...]
+    nonce_sent: str
+    nonce_acked: str
+    last_error: str
+    resources: ResourceSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionDescription:
+    """A connection for the debug pages. `connected_at`: wall clock seconds."""
+
+    connection: str
+    proxy: Proxy
+    address: str
+    connected_at: float
+    delta: bool
+    snapshot: int
+    watches: Mapping[str, WatchDescription]
+
+
+# --- to the journal --------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushRecorded:
+    """From a connection or the scheduler (control): a push to a proxy is finished, or was found unnecessary."""
+
+    record: PushRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadJournal:
+    """From the debug pages (control): the last records of proxies whose id contains `proxy_id`, newest last."""
+
+    proxy_id: str
+    limit: int
+    reply: Reply[tuple[PushRecord, ...]]
+
+
+ToJournal = PushRecorded | ReadJournal
