@@ -84,3 +84,20 @@ class TlsProtocol(StrEnum):
     TLSV1_1 = "TLSV1_1"
     TLSV1_2 = "TLSV1_2"
     TLSV1_3 = "TLSV1_3"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelSelectorRequirement:
+    """One condition on a label; `operator` is In, NotIn, Exists or DoesNotExist."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelSelector:
+    """Kubernetes' selector: all conditions must hold; an empty one selects everything."""
+
+    match_labels: Mapping[str, str] = field(default_factory=dict)
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()

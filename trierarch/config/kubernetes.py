@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from trierarch.config.wire import Int32, elsewhere
+from trierarch.config.wire import At, Int32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,18 +31,18 @@ class LoadBalancerIngress:
 class Service:
     """A Service. `cluster_ip` is "None" if headless, "" if it was never assigned."""
 
-    type: str = elsewhere("spec", "type", default="ClusterIP")
-    cluster_ip: str = elsewhere("spec", "clusterIP", default="")
-    cluster_ips: tuple[str, ...] = elsewhere("spec", "clusterIPs", default=())
-    ports: tuple[ServicePort, ...] = elsewhere("spec", "ports", default=())
-    selector: Mapping[str, str] = elsewhere("spec", "selector", default_factory=dict)
-    external_name: str = elsewhere("spec", "externalName", default="")
-    external_ips: tuple[str, ...] = elsewhere("spec", "externalIPs", default=())
-    internal_traffic_policy: str = elsewhere("spec", "internalTrafficPolicy", default="")
-    external_traffic_policy: str = elsewhere("spec", "externalTrafficPolicy", default="")
-    traffic_distribution: str = elsewhere("spec", "trafficDistribution", default="")
-    publish_not_ready_addresses: bool = elsewhere("spec", "publishNotReadyAddresses", default=False)
-    load_balancer_ingress: tuple[LoadBalancerIngress, ...] = elsewhere("status", "loadBalancer", "ingress", default=())
+    type: Annotated[str, At("spec", "type")] = "ClusterIP"
+    cluster_ip: Annotated[str, At("spec", "clusterIP")] = ""
+    cluster_ips: Annotated[tuple[str, ...], At("spec", "clusterIPs")] = ()
+    ports: Annotated[tuple[ServicePort, ...], At("spec", "ports")] = ()
+    selector: Annotated[Mapping[str, str], At("spec", "selector")] = field(default_factory=dict)
+    external_name: Annotated[str, At("spec", "externalName")] = ""
+    external_ips: Annotated[tuple[str, ...], At("spec", "externalIPs")] = ()
+    internal_traffic_policy: Annotated[str, At("spec", "internalTrafficPolicy")] = ""
+    external_traffic_policy: Annotated[str, At("spec", "externalTrafficPolicy")] = ""
+    traffic_distribution: Annotated[str, At("spec", "trafficDistribution")] = ""
+    publish_not_ready_addresses: Annotated[bool, At("spec", "publishNotReadyAddresses")] = False
+    load_balancer_ingress: Annotated[tuple[LoadBalancerIngress, ...], At("status", "loadBalancer", "ingress")] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +89,9 @@ class EndpointPort:
 class EndpointSlice:
     """Endpoints of a Service (named by the label `kubernetes.io/service-name`)."""
 
-    address_type: str = elsewhere("addressType", default="IPv4")
-    endpoints: tuple[SliceEndpoint, ...] = elsewhere("endpoints", default=())
-    ports: tuple[EndpointPort, ...] = elsewhere("ports", default=())
+    address_type: Annotated[str, At("addressType")] = "IPv4"
+    endpoints: Annotated[tuple[SliceEndpoint, ...], At("endpoints")] = ()
+    ports: Annotated[tuple[EndpointPort, ...], At("ports")] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +117,7 @@ class EndpointSubset:
 class Endpoints:
     """The older form of EndpointSlice, of the Service with the same name."""
 
-    subsets: tuple[EndpointSubset, ...] = elsewhere("subsets", default=())
+    subsets: Annotated[tuple[EndpointSubset, ...], At("subsets")] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,20 +167,20 @@ class PodCondition:
 class Pod:
     """A Pod: who it is, where it runs, what it listens to and how it is. `deletion_timestamp` "" means it stays."""
 
-    generate_name: str = elsewhere("metadata", "generateName", default="")
-    owner_references: tuple[OwnerReference, ...] = elsewhere("metadata", "ownerReferences", default=())
-    deletion_timestamp: str = elsewhere("metadata", "deletionTimestamp", default="")
-    node_name: str = elsewhere("spec", "nodeName", default="")
-    service_account_name: str = elsewhere("spec", "serviceAccountName", default="")
-    hostname: str = elsewhere("spec", "hostname", default="")
-    subdomain: str = elsewhere("spec", "subdomain", default="")
-    host_network: bool = elsewhere("spec", "hostNetwork", default=False)
-    containers: tuple[Container, ...] = elsewhere("spec", "containers", default=())
-    init_containers: tuple[Container, ...] = elsewhere("spec", "initContainers", default=())
-    phase: str = elsewhere("status", "phase", default="")
-    pod_ip: str = elsewhere("status", "podIP", default="")
-    pod_ips: tuple[PodIp, ...] = elsewhere("status", "podIPs", default=())
-    conditions: tuple[PodCondition, ...] = elsewhere("status", "conditions", default=())
+    generate_name: Annotated[str, At("metadata", "generateName")] = ""
+    owner_references: Annotated[tuple[OwnerReference, ...], At("metadata", "ownerReferences")] = ()
+    deletion_timestamp: Annotated[str, At("metadata", "deletionTimestamp")] = ""
+    node_name: Annotated[str, At("spec", "nodeName")] = ""
+    service_account_name: Annotated[str, At("spec", "serviceAccountName")] = ""
+    hostname: Annotated[str, At("spec", "hostname")] = ""
+    subdomain: Annotated[str, At("spec", "subdomain")] = ""
+    host_network: Annotated[bool, At("spec", "hostNetwork")] = False
+    containers: Annotated[tuple[Container, ...], At("spec", "containers")] = ()
+    init_containers: Annotated[tuple[Container, ...], At("spec", "initContainers")] = ()
+    phase: Annotated[str, At("status", "phase")] = ""
+    pod_ip: Annotated[str, At("status", "podIP")] = ""
+    pod_ips: Annotated[tuple[PodIp, ...], At("status", "podIPs")] = ()
+    conditions: Annotated[tuple[PodCondition, ...], At("status", "conditions")] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +195,7 @@ class NodeAddress:
 class Node:
     """A Node. Its locality is in its labels."""
 
-    addresses: tuple[NodeAddress, ...] = elsewhere("status", "addresses", default=())
+    addresses: Annotated[tuple[NodeAddress, ...], At("status", "addresses")] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

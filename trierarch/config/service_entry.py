@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
 from trierarch.config.common import WorkloadSelector
-from trierarch.config.wire import UInt32, elsewhere
+from trierarch.config.wire import At, UInt32
 from trierarch.config.workload_entry import Workload
 
 
@@ -56,4 +57,4 @@ class ServiceEntry:
     workload_selector: WorkloadSelector | None = None
     export_to: tuple[str, ...] = ()
     subject_alt_names: tuple[str, ...] = ()
-    allocated_addresses: tuple[AllocatedAddress, ...] = elsewhere("status", "addresses", default=())
+    allocated_addresses: Annotated[tuple[AllocatedAddress, ...], At("status", "addresses")] = ()

@@ -3,12 +3,12 @@
 A spec dataclass is its own schema: `decode.py` compiles a decoder from its type hints. The rules:
 
 - An attribute `max_connections` is the field `maxConnections`; `max_connections` is accepted too, as protobuf's JSON
-  mapping does. A trailing underscore is dropped (`from_`). `named` gives a field another name.
+  mapping does. A trailing underscore is dropped (`from_`). `Annotated[..., Named("meshMTLS")]` gives another name.
 - `Seconds` is a duration ("1.5s"). `X | None` is a field whose absence means something; any other field has a default.
 - A union of classes is a oneof: `OneOf` lists its members by field name. As the type of a field it is an object that
   holds only the oneof; a field of type `Flattened[...]` has the members beside the other fields.
 - `Bare` classes wrap one plain value, so that two members of a oneof that are both strings are told apart.
-- `elsewhere` takes a field from another place of the document than `spec`.
+- `Annotated[..., At("status", "addresses")]` takes a field from another place of the document than `spec`.
 
 Spec classes compare by identity (`eq=False`): the store keeps the old object when a new one says the same, so identity
 means unchanged, and a value that holds specs (the inputs of a generated resource) hashes in no time. Only the small
@@ -20,8 +20,8 @@ The modules of spec classes do without `from __future__ import annotations`: the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias, TypeVar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +48,22 @@ class OneOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """A field whose name in JSON does not follow from the attribute's."""
+
+    name: str
+
+
+class At:
+    """A field at this path from the root of the document."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, *path: str) -> None:
+        self.path = path
+
+
+@dataclass(frozen=True, slots=True)
 class Beside:
     """Marks a oneof whose members stand beside the other fields."""
 
@@ -69,16 +85,3 @@ Struct: TypeAlias = Mapping[str, object]
 MembersT = TypeVar("MembersT")
 Flattened: TypeAlias = Annotated[MembersT, Beside()]
 """A oneof whose members stand beside the other fields; its default is None."""
-
-NAME = "name"
-DOCUMENT_PATH = "document_path"
-
-
-def named(name: str, **default: Any) -> Any:  # noqa: ANN401 - a dataclass field takes any default
-    """A field whose JSON name does not follow from the attribute's."""
-    return field(metadata={NAME: name}, **default)
-
-
-def elsewhere(*path: str, **default: Any) -> Any:  # noqa: ANN401 - a dataclass field takes any default
-    """A field at this path from the root of the document."""
-    return field(metadata={DOCUMENT_PATH: path}, **default)

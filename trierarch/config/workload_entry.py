@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from trierarch.config.wire import UInt32, elsewhere
+from trierarch.config.wire import At, UInt32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,4 +38,4 @@ class Workload:
 class WorkloadEntry(Workload):
     """A workload as an object of its own, with the conditions that health checks left in its status."""
 
-    conditions: tuple[Condition, ...] = elsewhere("status", "conditions", default=())
+    conditions: Annotated[tuple[Condition, ...], At("status", "conditions")] = ()
