@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from protocol.proto.envoy.config.endpoint.v3 import ClusterLoadAssignment
+from protocol.proto.envoy.config.route.v3 import RouteConfiguration
+from protocol.xds.types import TypeRules
+from trierarch.envoy.packing import encode_resource
+
+if TYPE_CHECKING:
+    from protocol.xds.resources import Resource
+    from protocol.xds.types import TypeTable
+
 _PREFIX = "type.googleapis.com/"
 CLUSTER = _PREFIX + "envoy.config.cluster.v3.Cluster"
 ENDPOINT = _PREFIX + "envoy.config.endpoint.v3.ClusterLoadAssignment"
@@ -11,3 +22,26 @@ SECRET = _PREFIX + "envoy.extensions.transport_sockets.tls.v3.Secret"
 EXTENSION = _PREFIX + "envoy.config.core.v3.TypedExtensionConfig"
 NAME_TABLE = _PREFIX + "istio.networking.nds.v1.NameTable"
 VIRTUAL_HOST = _PREFIX + "envoy.config.route.v3.VirtualHost"
+
+
+def empty_load_assignment(name: str) -> Resource:
+    """What answers an EDS name that nothing defines: a cluster without endpoints, never a removal (§6.7)."""
+    return encode_resource(name, ClusterLoadAssignment(cluster_name=name))
+
+
+def empty_route_configuration(name: str) -> Resource:
+    """What answers an RDS name that nothing defines: Envoy would wait for it and hold back the listener."""
+    return encode_resource(name, RouteConfiguration(name=name, validate_clusters=False))
+
+
+_RULES = (
+    TypeRules(type_url=CLUSTER, short="CDS", order=0, wildcard=True, complete=True),
+    TypeRules(type_url=ENDPOINT, short="EDS", order=1, follows=CLUSTER, placeholder=empty_load_assignment),
+    TypeRules(type_url=LISTENER, short="LDS", order=2, wildcard=True, complete=True),
+    TypeRules(type_url=ROUTE, short="RDS", order=3, placeholder=empty_route_configuration),
+    TypeRules(type_url=SECRET, short="SDS", order=4, removals=False),
+    TypeRules(type_url=EXTENSION, short="ECDS", order=5, removals=False, answers_empty=True),
+    TypeRules(type_url=NAME_TABLE, short="NDS", order=6, wildcard=True),
+)
+TYPE_RULES: TypeTable = {rules.type_url: rules for rules in _RULES}
+"""The types that a stream may ask for; any other type URL ends it (§6.1)."""

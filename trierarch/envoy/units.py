@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from protocol.xds.resources import Resource
+if TYPE_CHECKING:
+    from protocol.xds.resources import Resource
 
 
 @dataclass(frozen=True, slots=True)

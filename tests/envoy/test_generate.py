@@ -1,0 +1,154 @@
+"""Parts and sets: what is built once, what is shared, what keeps its identity over snapshots."""
+
+from dataclasses import dataclass, replace
+
+from protocol.xds.resources import EMPTY, Resource, build_resource
+from tests.envoy.samples import inbound_key, outbound_key
+from trierarch.envoy.generate import LOOKUPS_PER_STEP, InboundPart, OutboundPart, PartCache, generate, generate_parts
+from trierarch.envoy.memo import Memo
+from trierarch.envoy.units import Piece, Splice, Unit
+from trierarch.push.model import Locality
+from trierarch.push.steps import run_steps
+from trierarch.push.view import View
+
+SIDECAR_VIEW = View(outbound=outbound_key(), inbound=inbound_key())
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Stands for a `PushContext`: the plans below read nothing but `bodies`."""
+
+    number: int
+    bodies: tuple[tuple[str, str], ...]
+
+
+def _build_pair(inputs: tuple[str, str]) -> tuple[Resource, ...]:
+    name, body = inputs
+    return (build_resource(name, body.encode()),)
+
+
+def _build_piece(text: str) -> bytes:
+    return text.encode()
+
+
+def _plan_pairs(_key, _scope, context):
+    for pair in context.bodies:
+        yield Unit(_build_pair, pair)
+
+
+def _plan_joined(_key, _scope, context):
+    yield Splice("joined", tuple(Piece(_build_piece, body) for _, body in context.bodies))
+
+
+def _plan_own(_key, _scope, _context):
+    yield Unit(_build_pair, ("own", "mine"))
+
+
+TABLE = (OutboundPart("pairs", _plan_pairs), InboundPart("own", _plan_own))
+
+
+def _build(context, *, view=SIDECAR_VIEW, table=TABLE, memo=None, cache=None):
+    memo = Memo(1000) if memo is None else memo
+    cache = PartCache() if cache is None else cache
+    return run_steps(generate_parts(table, view, None, context, memo, cache))
+
+
+def test_equal_questions_get_the_same_set():
+    """Asking twice about one snapshot gives one object and asks the memo for nothing."""
+    memo, cache = Memo(100), PartCache()
+    snapshot = Snapshot(1, (("a", "1"),))
+    first = _build(snapshot, memo=memo, cache=cache)
+    lookups = memo.hits + memo.misses
+    assert _build(snapshot, memo=memo, cache=cache) is first
+    assert memo.hits + memo.misses == lookups
+
+
+def test_a_part_that_did_not_change_keeps_its_identity():
+    """A later snapshot with the same resources has the very same set; with another one, only that part is new."""
+    memo, cache = Memo(100), PartCache()
+    first = _build(Snapshot(1, (("a", "1"),)), memo=memo, cache=cache)
+    assert _build(Snapshot(2, (("a", "1"),)), memo=memo, cache=cache) is first
+    third = _build(Snapshot(3, (("a", "2"),)), memo=memo, cache=cache)
+    assert third.parts[0] is not first.parts[0]
+    assert third.parts[1] is first.parts[1]
+
+
+def test_a_part_keeps_its_identity_though_the_memo_forgot():
+    """Rebuilt resources with equal bytes are the same part still: identity does not hang on the memo's size."""
+    cache = PartCache()
+    first = _build(Snapshot(1, (("a", "1"),)), memo=Memo(1), cache=cache)
+    assert _build(Snapshot(2, (("a", "1"),)), memo=Memo(1), cache=cache) is first
+
+
+def test_views_with_one_outbound_key_share_the_outbound_part():
+    """Two workloads that differ in what they serve hold what they may call once."""
+    memo, cache = Memo(100), PartCache()
+    other = replace(SIDECAR_VIEW, inbound=inbound_key(address="10.0.0.9"))
+    snapshot = Snapshot(1, (("a", "1"),))
+    first = _build(snapshot, memo=memo, cache=cache)
+    second = _build(snapshot, view=other, memo=memo, cache=cache)
+    assert first.parts[0] is second.parts[0]
+
+
+def test_views_that_ask_with_equal_inputs_share_resources():
+    """Two outbound keys have parts of their own, but what was built for the one is not built for the other."""
+    memo, cache = Memo(100), PartCache()
+    other = replace(SIDECAR_VIEW, outbound=outbound_key(locality=Locality("eu", "", "")))
+    snapshot = Snapshot(1, (("a", "1"),))
+    first = _build(snapshot, memo=memo, cache=cache)
+    second = _build(snapshot, view=other, memo=memo, cache=cache)
+    assert first.parts[0] is not second.parts[0]
+    assert first.get("a") is second.get("a")
+
+
+def test_a_late_question_about_an_older_snapshot_is_answered_from_that_snapshot():
+    """The older content comes back, and the newer part stays the state of its slot."""
+    memo, cache = Memo(100), PartCache()
+    _build(Snapshot(1, (("a", "1"),)), memo=memo, cache=cache)
+    newest = _build(Snapshot(2, (("a", "2"),)), memo=memo, cache=cache)
+    late = _build(Snapshot(1, (("a", "1"),)), memo=memo, cache=cache)
+    assert late.get("a") == build_resource("a", b"1")
+    assert _build(Snapshot(2, (("a", "2"),)), memo=memo, cache=cache) is newest
+
+
+def test_of_two_resources_with_one_name_the_first_is_kept():
+    """Names stay unique in a part (networking.md §2.2)."""
+    built = _build(Snapshot(1, (("a", "1"), ("a", "2"))), table=(OutboundPart("pairs", _plan_pairs),))
+    assert [resource.body for resource in built] == [b"1"]
+
+
+def test_a_spliced_resource_rebuilds_the_piece_that_changed():
+    """One changed piece costs one build and one joining; the other pieces come from the memo."""
+    memo, cache, table = Memo(100), PartCache(), (OutboundPart("joined", _plan_joined),)
+    first = _build(Snapshot(1, (("x", "one"), ("y", "two"))), table=table, memo=memo, cache=cache)
+    assert [resource.body for resource in first] == [b"onetwo"]
+    misses = memo.misses
+    second = _build(Snapshot(2, (("x", "one"), ("y", "TWO"))), table=table, memo=memo, cache=cache)
+    assert [resource.body for resource in second] == [b"oneTWO"]
+    assert memo.misses - misses == 2
+
+
+def test_the_event_loop_gets_its_turn():
+    """Each unit that is really built ends a step; of remembered ones, so many make one step."""
+    memo = Memo(1000)
+    pairs = tuple((f"r{number}", "x") for number in range(3 * LOOKUPS_PER_STEP))
+    table = (OutboundPart("pairs", _plan_pairs),)
+    cold = sum(1 for _ in generate_parts(table, SIDECAR_VIEW, None, Snapshot(1, pairs), memo, PartCache()))
+    warm = sum(1 for _ in generate_parts(table, SIDECAR_VIEW, None, Snapshot(1, pairs), memo, PartCache()))
+    assert cold == len(pairs) + 3
+    assert warm == 3
+
+
+def test_parts_that_nobody_holds_are_forgotten():
+    """A view that has gone leaves nothing behind once a newer snapshot is asked for."""
+    memo, cache = Memo(1), PartCache()
+    _build(Snapshot(1, (("a", "1"),)), memo=memo, cache=cache)
+    other = replace(SIDECAR_VIEW, outbound=outbound_key(dns_domain="other"))
+    _build(Snapshot(2, (("a", "1"),)), view=other, memo=memo, cache=cache)
+    assert len(cache) == 2
+
+
+def test_a_type_of_which_nothing_is_generated_has_the_empty_set():
+    """No parts, no set of its own."""
+    steps = generate(SIDECAR_VIEW, None, Snapshot(1, ()), "type.googleapis.com/none", Memo(1), PartCache())
+    assert run_steps(steps) is EMPTY
