@@ -25,7 +25,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -128,9 +128,22 @@ def write_descriptor_set(files: Iterable[FileDescriptor], path: Path) -> None:
         proto.dependency[:] = [used.name for used in used_files(file)]
         for left_out in ("public_dependency", "weak_dependency", "service", "extension"):
             proto.ClearField(left_out)
+        forget_deprecation(proto.message_type)
         proto.source_code_info.SetInParent()  # the compiler cannot do without any
         descriptors.file.append(proto)
     path.write_bytes(descriptors.SerializeToString(deterministic=True))
+
+
+def forget_deprecation(messages: Iterable[DescriptorProto]) -> None:
+    """Unmark what is deprecated: such classes check all their fields, and warn, each time that one is made.
+
+    A mesh sends some deprecated fields on purpose, to proxies of every age.
+    """
+    for message in messages:
+        message.options.ClearField("deprecated")
+        for field in message.field:
+            field.options.ClearField("deprecated")
+        forget_deprecation(message.nested_type)
 
 
 def run_protoc(*arguments: str) -> None:

@@ -34,7 +34,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -155,13 +154,6 @@ class Constant(betterproto2.Message):
         optional=True,
         group="constant_kind",
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("duration_value"):
-            warnings.warn("Constant.duration_value is deprecated", DeprecationWarning)
-        if self.is_set("timestamp_value"):
-            warnings.warn("Constant.timestamp_value is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("cel.expr", "Constant", Constant)

@@ -12,7 +12,6 @@ __all__ = (
     "TypedStruct",
 )
 
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -49,13 +48,6 @@ class CelExpression(betterproto2.Message):
     )
 
     cel_expr_string: "str" = betterproto2.field(5, betterproto2.TYPE_STRING)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("parsed_expr"):
-            warnings.warn("CelExpression.parsed_expr is deprecated", DeprecationWarning)
-        if self.is_set("checked_expr"):
-            warnings.warn("CelExpression.checked_expr is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("xds.type.v3", "CelExpression", CelExpression)

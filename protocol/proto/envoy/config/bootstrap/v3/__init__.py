@@ -31,7 +31,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -81,11 +80,6 @@ class Admin(betterproto2.Message):
     allow_paths: "list[___type__matcher__v3__.StringMatcher]" = betterproto2.field(
         7, betterproto2.TYPE_MESSAGE, repeated=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("access_log_path"):
-            warnings.warn("Admin.access_log_path is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.bootstrap.v3", "Admin", Admin)
@@ -226,17 +220,6 @@ class Bootstrap(betterproto2.Message):
     memory_allocator_manager: "MemoryAllocatorManager | None" = betterproto2.field(
         41, betterproto2.TYPE_MESSAGE, optional=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("watchdog"):
-            warnings.warn("Bootstrap.watchdog is deprecated", DeprecationWarning)
-        if self.is_set("tracing"):
-            warnings.warn("Bootstrap.tracing is deprecated", DeprecationWarning)
-        if self.is_set("use_tcp_for_dns_lookups"):
-            warnings.warn("Bootstrap.use_tcp_for_dns_lookups is deprecated", DeprecationWarning)
-        if self.is_set("dns_resolution_config"):
-            warnings.warn("Bootstrap.dns_resolution_config is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.bootstrap.v3", "Bootstrap", Bootstrap)

@@ -45,7 +45,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -393,37 +392,6 @@ class Cluster(betterproto2.Message):
     )
 
     connection_pool_per_downstream_connection: "bool" = betterproto2.field(51, betterproto2.TYPE_BOOL)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("max_requests_per_connection"):
-            warnings.warn("Cluster.max_requests_per_connection is deprecated", DeprecationWarning)
-        if self.is_set("upstream_http_protocol_options"):
-            warnings.warn("Cluster.upstream_http_protocol_options is deprecated", DeprecationWarning)
-        if self.is_set("common_http_protocol_options"):
-            warnings.warn("Cluster.common_http_protocol_options is deprecated", DeprecationWarning)
-        if self.is_set("http_protocol_options"):
-            warnings.warn("Cluster.http_protocol_options is deprecated", DeprecationWarning)
-        if self.is_set("http2_protocol_options"):
-            warnings.warn("Cluster.http2_protocol_options is deprecated", DeprecationWarning)
-        if self.is_set("dns_refresh_rate"):
-            warnings.warn("Cluster.dns_refresh_rate is deprecated", DeprecationWarning)
-        if self.is_set("dns_jitter"):
-            warnings.warn("Cluster.dns_jitter is deprecated", DeprecationWarning)
-        if self.is_set("dns_failure_refresh_rate"):
-            warnings.warn("Cluster.dns_failure_refresh_rate is deprecated", DeprecationWarning)
-        if self.is_set("respect_dns_ttl"):
-            warnings.warn("Cluster.respect_dns_ttl is deprecated", DeprecationWarning)
-        if self.is_set("dns_resolvers"):
-            warnings.warn("Cluster.dns_resolvers is deprecated", DeprecationWarning)
-        if self.is_set("use_tcp_for_dns_lookups"):
-            warnings.warn("Cluster.use_tcp_for_dns_lookups is deprecated", DeprecationWarning)
-        if self.is_set("dns_resolution_config"):
-            warnings.warn("Cluster.dns_resolution_config is deprecated", DeprecationWarning)
-        if self.is_set("protocol_selection"):
-            warnings.warn("Cluster.protocol_selection is deprecated", DeprecationWarning)
-        if self.is_set("track_timeout_budgets"):
-            warnings.warn("Cluster.track_timeout_budgets is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.cluster.v3", "Cluster", Cluster)

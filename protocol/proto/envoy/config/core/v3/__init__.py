@@ -123,7 +123,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -412,11 +411,6 @@ class BindConfig(betterproto2.Message):
         6, betterproto2.TYPE_MESSAGE, optional=True
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("additional_source_addresses"):
-            warnings.warn("BindConfig.additional_source_addresses is deprecated", DeprecationWarning)
-
 
 default_message_pool.register_message("envoy.config.core.v3", "BindConfig", BindConfig)
 
@@ -491,11 +485,6 @@ class ConfigSource(betterproto2.Message):
     resource_api_version: "ApiVersion" = betterproto2.field(
         6, betterproto2.TYPE_ENUM, default_factory=lambda: ApiVersion(0)
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("path"):
-            warnings.warn("ConfigSource.path is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.core.v3", "ConfigSource", ConfigSource)
@@ -603,11 +592,6 @@ class Extension(betterproto2.Message):
     disabled: "bool" = betterproto2.field(5, betterproto2.TYPE_BOOL)
 
     type_urls: "list[str]" = betterproto2.field(6, betterproto2.TYPE_STRING, repeated=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("type_descriptor"):
-            warnings.warn("Extension.type_descriptor is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.core.v3", "Extension", Extension)
@@ -990,11 +974,6 @@ class HeaderValueOption(betterproto2.Message):
 
     keep_empty_value: "bool" = betterproto2.field(4, betterproto2.TYPE_BOOL)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("append"):
-            warnings.warn("HeaderValueOption.append is deprecated", DeprecationWarning)
-
 
 default_message_pool.register_message("envoy.config.core.v3", "HeaderValueOption", HeaderValueOption)
 
@@ -1093,11 +1072,6 @@ class HealthCheck(betterproto2.Message):
     transport_socket_match_criteria: "____google__protobuf__.Struct | None" = betterproto2.field(
         23, betterproto2.TYPE_MESSAGE, optional=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("event_log_path"):
-            warnings.warn("HealthCheck.event_log_path is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.core.v3", "HealthCheck", HealthCheck)
@@ -1267,11 +1241,6 @@ class Http1ProtocolOptions(betterproto2.Message):
         11, betterproto2.TYPE_MESSAGE, repeated=True
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("use_balsa_parser"):
-            warnings.warn("Http1ProtocolOptions.use_balsa_parser is deprecated", DeprecationWarning)
-
 
 default_message_pool.register_message("envoy.config.core.v3", "Http1ProtocolOptions", Http1ProtocolOptions)
 
@@ -1372,13 +1341,6 @@ class Http2ProtocolOptions(betterproto2.Message):
     max_metadata_size: "int | None" = betterproto2.field(
         17, betterproto2.TYPE_MESSAGE, unwrap=lambda: ____google__protobuf__.UInt64Value, optional=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("stream_error_on_invalid_http_messaging"):
-            warnings.warn(
-                "Http2ProtocolOptions.stream_error_on_invalid_http_messaging is deprecated", DeprecationWarning
-            )
 
 
 default_message_pool.register_message("envoy.config.core.v3", "Http2ProtocolOptions", Http2ProtocolOptions)
@@ -1491,11 +1453,6 @@ default_message_pool.register_message("envoy.config.core.v3", "HttpUri", HttpUri
 class JsonFormatOptions(betterproto2.Message):
     sort_properties: "bool" = betterproto2.field(1, betterproto2.TYPE_BOOL)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("sort_properties"):
-            warnings.warn("JsonFormatOptions.sort_properties is deprecated", DeprecationWarning)
-
 
 default_message_pool.register_message("envoy.config.core.v3", "JsonFormatOptions", JsonFormatOptions)
 
@@ -1526,13 +1483,6 @@ class KeyValue(betterproto2.Message):
 
     value: "bytes" = betterproto2.field(2, betterproto2.TYPE_BYTES)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("key"):
-            warnings.warn("KeyValue.key is deprecated", DeprecationWarning)
-        if self.is_set("value"):
-            warnings.warn("KeyValue.value is deprecated", DeprecationWarning)
-
 
 default_message_pool.register_message("envoy.config.core.v3", "KeyValue", KeyValue)
 
@@ -1546,11 +1496,6 @@ class KeyValueAppend(betterproto2.Message):
     action: "KeyValueAppendKeyValueAppendAction" = betterproto2.field(
         2, betterproto2.TYPE_ENUM, default_factory=lambda: KeyValueAppendKeyValueAppendAction(0)
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("entry"):
-            warnings.warn("KeyValueAppend.entry is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.core.v3", "KeyValueAppend", KeyValueAppend)
@@ -1638,11 +1583,6 @@ class Node(betterproto2.Message):
     client_features: "list[str]" = betterproto2.field(10, betterproto2.TYPE_STRING, repeated=True)
 
     listening_addresses: "list[Address]" = betterproto2.field(11, betterproto2.TYPE_MESSAGE, repeated=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("listening_addresses"):
-            warnings.warn("Node.listening_addresses is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.core.v3", "Node", Node)
@@ -2077,11 +2017,6 @@ class SubstitutionFormatString(betterproto2.Message):
     formatters: "list[TypedExtensionConfig]" = betterproto2.field(6, betterproto2.TYPE_MESSAGE, repeated=True)
 
     json_format_options: "JsonFormatOptions | None" = betterproto2.field(7, betterproto2.TYPE_MESSAGE, optional=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("text_format"):
-            warnings.warn("SubstitutionFormatString.text_format is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.core.v3", "SubstitutionFormatString", SubstitutionFormatString)

@@ -24,7 +24,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -264,11 +263,6 @@ class LocalityLbEndpoints(betterproto2.Message):
     proximity: "int | None" = betterproto2.field(
         6, betterproto2.TYPE_MESSAGE, unwrap=lambda: ____google__protobuf__.UInt32Value, optional=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("load_balancer_endpoints"):
-            warnings.warn("LocalityLbEndpoints.load_balancer_endpoints is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.endpoint.v3", "LocalityLbEndpoints", LocalityLbEndpoints)

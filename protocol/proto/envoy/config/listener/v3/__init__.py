@@ -30,7 +30,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -137,11 +136,6 @@ class FilterChain(betterproto2.Message):
     )
 
     name: "str" = betterproto2.field(7, betterproto2.TYPE_STRING)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("use_proxy_proto"):
-            warnings.warn("FilterChain.use_proxy_proto is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.listener.v3", "FilterChain", FilterChain)
@@ -291,13 +285,6 @@ class Listener(betterproto2.Message):
     ignore_global_conn_limit: "bool" = betterproto2.field(31, betterproto2.TYPE_BOOL)
 
     bypass_overload_manager: "bool" = betterproto2.field(35, betterproto2.TYPE_BOOL)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("deprecated_v1"):
-            warnings.warn("Listener.deprecated_v1 is deprecated", DeprecationWarning)
-        if self.is_set("reuse_port"):
-            warnings.warn("Listener.reuse_port is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.listener.v3", "Listener", Listener)

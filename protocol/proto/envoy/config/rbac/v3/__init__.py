@@ -20,7 +20,6 @@ __all__ = (
     "SourcedMetadata",
 )
 
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -120,11 +119,6 @@ class Permission(betterproto2.Message):
         14, betterproto2.TYPE_MESSAGE, optional=True, group="rule"
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("metadata"):
-            warnings.warn("Permission.metadata is deprecated", DeprecationWarning)
-
 
 default_message_pool.register_message("envoy.config.rbac.v3", "Permission", Permission)
 
@@ -215,13 +209,6 @@ class Principal(betterproto2.Message):
     custom: "__core__v3__.TypedExtensionConfig | None" = betterproto2.field(
         14, betterproto2.TYPE_MESSAGE, optional=True, group="identifier"
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("source_ip"):
-            warnings.warn("Principal.source_ip is deprecated", DeprecationWarning)
-        if self.is_set("metadata"):
-            warnings.warn("Principal.metadata is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.rbac.v3", "Principal", Principal)

@@ -75,7 +75,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -282,19 +281,6 @@ class HeaderMatcher(betterproto2.Message):
 
     treat_missing_header_as_empty: "bool" = betterproto2.field(14, betterproto2.TYPE_BOOL)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("exact_match"):
-            warnings.warn("HeaderMatcher.exact_match is deprecated", DeprecationWarning)
-        if self.is_set("safe_regex_match"):
-            warnings.warn("HeaderMatcher.safe_regex_match is deprecated", DeprecationWarning)
-        if self.is_set("prefix_match"):
-            warnings.warn("HeaderMatcher.prefix_match is deprecated", DeprecationWarning)
-        if self.is_set("suffix_match"):
-            warnings.warn("HeaderMatcher.suffix_match is deprecated", DeprecationWarning)
-        if self.is_set("contains_match"):
-            warnings.warn("HeaderMatcher.contains_match is deprecated", DeprecationWarning)
-
 
 default_message_pool.register_message("envoy.config.route.v3", "HeaderMatcher", HeaderMatcher)
 
@@ -442,11 +428,6 @@ class RateLimitAction(betterproto2.Message):
     query_parameter_value_match: "RateLimitActionQueryParameterValueMatch | None" = betterproto2.field(
         11, betterproto2.TYPE_MESSAGE, optional=True, group="action_specifier"
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("dynamic_metadata"):
-            warnings.warn("RateLimitAction.dynamic_metadata is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.route.v3", "RateLimit.Action", RateLimitAction)
@@ -878,11 +859,6 @@ class Route(betterproto2.Message):
         20, betterproto2.TYPE_MESSAGE, unwrap=lambda: ____google__protobuf__.UInt64Value, optional=True
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("per_request_buffer_limit_bytes"):
-            warnings.warn("Route.per_request_buffer_limit_bytes is deprecated", DeprecationWarning)
-
 
 default_message_pool.register_message("envoy.config.route.v3", "Route", Route)
 
@@ -1026,21 +1002,6 @@ class RouteAction(betterproto2.Message):
     max_stream_duration: "RouteActionMaxStreamDuration | None" = betterproto2.field(
         36, betterproto2.TYPE_MESSAGE, optional=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("include_vh_rate_limits"):
-            warnings.warn("RouteAction.include_vh_rate_limits is deprecated", DeprecationWarning)
-        if self.is_set("cors"):
-            warnings.warn("RouteAction.cors is deprecated", DeprecationWarning)
-        if self.is_set("max_grpc_timeout"):
-            warnings.warn("RouteAction.max_grpc_timeout is deprecated", DeprecationWarning)
-        if self.is_set("grpc_timeout_offset"):
-            warnings.warn("RouteAction.grpc_timeout_offset is deprecated", DeprecationWarning)
-        if self.is_set("internal_redirect_action"):
-            warnings.warn("RouteAction.internal_redirect_action is deprecated", DeprecationWarning)
-        if self.is_set("max_internal_redirects"):
-            warnings.warn("RouteAction.max_internal_redirects is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.route.v3", "RouteAction", RouteAction)
@@ -1547,13 +1508,6 @@ class VirtualHost(betterproto2.Message):
 
     metadata: "__core__v3__.Metadata | None" = betterproto2.field(24, betterproto2.TYPE_MESSAGE, optional=True)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("cors"):
-            warnings.warn("VirtualHost.cors is deprecated", DeprecationWarning)
-        if self.is_set("per_request_buffer_limit_bytes"):
-            warnings.warn("VirtualHost.per_request_buffer_limit_bytes is deprecated", DeprecationWarning)
-
 
 default_message_pool.register_message("envoy.config.route.v3", "VirtualHost", VirtualHost)
 
@@ -1586,11 +1540,6 @@ class WeightedCluster(betterproto2.Message):
         optional=True,
         group="random_value_specifier",
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("total_weight"):
-            warnings.warn("WeightedCluster.total_weight is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.route.v3", "WeightedCluster", WeightedCluster)

@@ -20,7 +20,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -249,11 +248,6 @@ class TapConfig(betterproto2.Message):
     tap_enabled: "__core__v3__.RuntimeFractionalPercent | None" = betterproto2.field(
         3, betterproto2.TYPE_MESSAGE, optional=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("match_config"):
-            warnings.warn("TapConfig.match_config is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.tap.v3", "TapConfig", TapConfig)

@@ -25,7 +25,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -129,13 +128,6 @@ class DynamicOtConfig(betterproto2.Message):
 
     config: "____google__protobuf__.Struct | None" = betterproto2.field(2, betterproto2.TYPE_MESSAGE, optional=True)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("library"):
-            warnings.warn("DynamicOtConfig.library is deprecated", DeprecationWarning)
-        if self.is_set("config"):
-            warnings.warn("DynamicOtConfig.config is deprecated", DeprecationWarning)
-
 
 default_message_pool.register_message("envoy.config.trace.v3", "DynamicOtConfig", DynamicOtConfig)
 
@@ -151,11 +143,6 @@ class LightstepConfig(betterproto2.Message):
     propagation_modes: "list[LightstepConfigPropagationMode]" = betterproto2.field(
         3, betterproto2.TYPE_ENUM, repeated=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("access_token_file"):
-            warnings.warn("LightstepConfig.access_token_file is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.trace.v3", "LightstepConfig", LightstepConfig)
@@ -198,35 +185,6 @@ class OpenCensusConfig(betterproto2.Message):
     outgoing_trace_context: "list[OpenCensusConfigTraceContext]" = betterproto2.field(
         9, betterproto2.TYPE_ENUM, repeated=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("trace_config"):
-            warnings.warn("OpenCensusConfig.trace_config is deprecated", DeprecationWarning)
-        if self.is_set("stdout_exporter_enabled"):
-            warnings.warn("OpenCensusConfig.stdout_exporter_enabled is deprecated", DeprecationWarning)
-        if self.is_set("stackdriver_exporter_enabled"):
-            warnings.warn("OpenCensusConfig.stackdriver_exporter_enabled is deprecated", DeprecationWarning)
-        if self.is_set("stackdriver_project_id"):
-            warnings.warn("OpenCensusConfig.stackdriver_project_id is deprecated", DeprecationWarning)
-        if self.is_set("stackdriver_address"):
-            warnings.warn("OpenCensusConfig.stackdriver_address is deprecated", DeprecationWarning)
-        if self.is_set("stackdriver_grpc_service"):
-            warnings.warn("OpenCensusConfig.stackdriver_grpc_service is deprecated", DeprecationWarning)
-        if self.is_set("zipkin_exporter_enabled"):
-            warnings.warn("OpenCensusConfig.zipkin_exporter_enabled is deprecated", DeprecationWarning)
-        if self.is_set("zipkin_url"):
-            warnings.warn("OpenCensusConfig.zipkin_url is deprecated", DeprecationWarning)
-        if self.is_set("ocagent_exporter_enabled"):
-            warnings.warn("OpenCensusConfig.ocagent_exporter_enabled is deprecated", DeprecationWarning)
-        if self.is_set("ocagent_address"):
-            warnings.warn("OpenCensusConfig.ocagent_address is deprecated", DeprecationWarning)
-        if self.is_set("ocagent_grpc_service"):
-            warnings.warn("OpenCensusConfig.ocagent_grpc_service is deprecated", DeprecationWarning)
-        if self.is_set("incoming_trace_context"):
-            warnings.warn("OpenCensusConfig.incoming_trace_context is deprecated", DeprecationWarning)
-        if self.is_set("outgoing_trace_context"):
-            warnings.warn("OpenCensusConfig.outgoing_trace_context is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.trace.v3", "OpenCensusConfig", OpenCensusConfig)
@@ -356,11 +314,6 @@ class ZipkinConfig(betterproto2.Message):
     collector_service: "__core__v3__.HttpService | None" = betterproto2.field(
         9, betterproto2.TYPE_MESSAGE, optional=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("split_spans_for_request"):
-            warnings.warn("ZipkinConfig.split_spans_for_request is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.config.trace.v3", "ZipkinConfig", ZipkinConfig)

@@ -22,7 +22,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -194,11 +193,6 @@ class AccessLogCommon(betterproto2.Message):
     access_log_type: "AccessLogType" = betterproto2.field(
         33, betterproto2.TYPE_ENUM, default_factory=lambda: AccessLogType(0)
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("intermediate_log_entry"):
-            warnings.warn("AccessLogCommon.intermediate_log_entry is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.data.accesslog.v3", "AccessLogCommon", AccessLogCommon)

@@ -14,7 +14,6 @@ __all__ = (
     "WasmService",
 )
 
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -91,11 +90,6 @@ class PluginConfig(betterproto2.Message):
     allow_on_headers_stop_iteration: "bool | None" = betterproto2.field(
         9, betterproto2.TYPE_MESSAGE, unwrap=lambda: ____google__protobuf__.BoolValue, optional=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("fail_open"):
-            warnings.warn("PluginConfig.fail_open is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.extensions.wasm.v3", "PluginConfig", PluginConfig)

@@ -23,7 +23,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -138,11 +137,6 @@ class HttpHeaders(betterproto2.Message):
     )
 
     end_of_stream: "bool" = betterproto2.field(3, betterproto2.TYPE_BOOL)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("attributes"):
-            warnings.warn("HttpHeaders.attributes is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.service.ext_proc.v3", "HttpHeaders", HttpHeaders)

@@ -14,7 +14,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -60,11 +59,6 @@ class ClientConfig(betterproto2.Message):
     )
 
     client_scope: "str" = betterproto2.field(4, betterproto2.TYPE_STRING)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("xds_config"):
-            warnings.warn("ClientConfig.xds_config is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.service.status.v3", "ClientConfig", ClientConfig)
@@ -160,11 +154,6 @@ class PerXdsConfig(betterproto2.Message):
     endpoint_config: "___admin__v3__.EndpointsConfigDump | None" = betterproto2.field(
         6, betterproto2.TYPE_MESSAGE, optional=True, group="per_xds_config"
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("client_status"):
-            warnings.warn("PerXdsConfig.client_status is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.service.status.v3", "PerXdsConfig", PerXdsConfig)

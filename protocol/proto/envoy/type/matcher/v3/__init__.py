@@ -31,7 +31,6 @@ __all__ = (
     "ValueMatcherNullMatch",
 )
 
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -276,11 +275,6 @@ class RegexMatcher(betterproto2.Message):
 
     regex: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("google_re2"):
-            warnings.warn("RegexMatcher.google_re2 is deprecated", DeprecationWarning)
-
 
 default_message_pool.register_message("envoy.type.matcher.v3", "RegexMatcher", RegexMatcher)
 
@@ -290,11 +284,6 @@ class RegexMatcherGoogleRe2(betterproto2.Message):
     max_program_size: "int | None" = betterproto2.field(
         1, betterproto2.TYPE_MESSAGE, unwrap=lambda: ____google__protobuf__.UInt32Value, optional=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("max_program_size"):
-            warnings.warn("RegexMatcherGoogleRe2.max_program_size is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.type.matcher.v3", "RegexMatcher.GoogleRE2", RegexMatcherGoogleRe2)

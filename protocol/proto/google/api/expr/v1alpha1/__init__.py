@@ -35,7 +35,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -152,13 +151,6 @@ class Constant(betterproto2.Message):
     timestamp_value: "datetime.datetime | None" = betterproto2.field(
         9, betterproto2.TYPE_MESSAGE, unwrap=lambda: ___protobuf__.Timestamp, optional=True, group="constant_kind"
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("duration_value"):
-            warnings.warn("Constant.duration_value is deprecated", DeprecationWarning)
-        if self.is_set("timestamp_value"):
-            warnings.warn("Constant.timestamp_value is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("google.api.expr.v1alpha1", "Constant", Constant)

@@ -8,7 +8,6 @@ __all__ = (
     "NameTableNameInfo",
 )
 
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -52,11 +51,6 @@ class NameTableNameInfo(betterproto2.Message):
     namespace: "str" = betterproto2.field(4, betterproto2.TYPE_STRING)
 
     alt_hosts: "list[str]" = betterproto2.field(5, betterproto2.TYPE_STRING, repeated=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("alt_hosts"):
-            warnings.warn("NameTableNameInfo.alt_hosts is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("istio.networking.nds.v1", "NameTable.NameInfo", NameTableNameInfo)

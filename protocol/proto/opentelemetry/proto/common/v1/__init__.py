@@ -12,7 +12,6 @@ __all__ = (
     "StringKeyValue",
 )
 
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -91,10 +90,6 @@ class StringKeyValue(betterproto2.Message):
     key: "str" = betterproto2.field(1, betterproto2.TYPE_STRING)
 
     value: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)
-
-    def __post_init__(self) -> None:
-        warnings.warn("StringKeyValue is deprecated", DeprecationWarning)
-        super().__post_init__()
 
 
 default_message_pool.register_message("opentelemetry.proto.common.v1", "StringKeyValue", StringKeyValue)

@@ -5,7 +5,6 @@
 
 __all__ = ("FileAccessLog",)
 
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -40,15 +39,6 @@ class FileAccessLog(betterproto2.Message):
     log_format: "____config__core__v3__.SubstitutionFormatString | None" = betterproto2.field(
         5, betterproto2.TYPE_MESSAGE, optional=True, group="access_log_format"
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("format"):
-            warnings.warn("FileAccessLog.format is deprecated", DeprecationWarning)
-        if self.is_set("json_format"):
-            warnings.warn("FileAccessLog.json_format is deprecated", DeprecationWarning)
-        if self.is_set("typed_json_format"):
-            warnings.warn("FileAccessLog.typed_json_format is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.extensions.access_loggers.file.v3", "FileAccessLog", FileAccessLog)

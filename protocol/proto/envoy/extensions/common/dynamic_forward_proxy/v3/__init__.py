@@ -9,7 +9,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -87,13 +86,6 @@ class DnsCacheConfig(betterproto2.Message):
     key_value_config: "____config__common__key_value__v3__.KeyValueStoreConfig | None" = betterproto2.field(
         13, betterproto2.TYPE_MESSAGE, optional=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("use_tcp_for_dns_lookups"):
-            warnings.warn("DnsCacheConfig.use_tcp_for_dns_lookups is deprecated", DeprecationWarning)
-        if self.is_set("dns_resolution_config"):
-            warnings.warn("DnsCacheConfig.dns_resolution_config is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message(

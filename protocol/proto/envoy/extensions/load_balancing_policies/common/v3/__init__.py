@@ -14,7 +14,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -103,13 +102,6 @@ class LocalityLbConfigZoneAwareLbConfig(betterproto2.Message):
     locality_basis: "LocalityLbConfigZoneAwareLbConfigLocalityBasis" = betterproto2.field(
         6, betterproto2.TYPE_ENUM, default_factory=lambda: LocalityLbConfigZoneAwareLbConfigLocalityBasis(0)
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("force_locality_direct_routing"):
-            warnings.warn(
-                "LocalityLbConfigZoneAwareLbConfig.force_locality_direct_routing is deprecated", DeprecationWarning
-            )
 
 
 default_message_pool.register_message(

@@ -5,7 +5,6 @@
 
 __all__ = ("LeastRequest", "LeastRequestSelectionMethod")
 
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -47,11 +46,6 @@ class LeastRequest(betterproto2.Message):
     selection_method: "LeastRequestSelectionMethod" = betterproto2.field(
         6, betterproto2.TYPE_ENUM, default_factory=lambda: LeastRequestSelectionMethod(0)
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("enable_full_scan"):
-            warnings.warn("LeastRequest.enable_full_scan is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message(

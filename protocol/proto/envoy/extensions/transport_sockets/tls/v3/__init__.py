@@ -32,7 +32,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -151,11 +150,6 @@ class CertificateValidationContext(betterproto2.Message):
         16, betterproto2.TYPE_MESSAGE, unwrap=lambda: _____google__protobuf__.UInt32Value, optional=True
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("match_subject_alt_names"):
-            warnings.warn("CertificateValidationContext.match_subject_alt_names is deprecated", DeprecationWarning)
-
 
 default_message_pool.register_message(
     "envoy.extensions.transport_sockets.tls.v3", "CertificateValidationContext", CertificateValidationContext
@@ -235,21 +229,6 @@ class CommonTlsContext(betterproto2.Message):
 
     key_log: "TlsKeyLog | None" = betterproto2.field(15, betterproto2.TYPE_MESSAGE, optional=True)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("tls_certificate_certificate_provider"):
-            warnings.warn("CommonTlsContext.tls_certificate_certificate_provider is deprecated", DeprecationWarning)
-        if self.is_set("tls_certificate_certificate_provider_instance"):
-            warnings.warn(
-                "CommonTlsContext.tls_certificate_certificate_provider_instance is deprecated", DeprecationWarning
-            )
-        if self.is_set("validation_context_certificate_provider"):
-            warnings.warn("CommonTlsContext.validation_context_certificate_provider is deprecated", DeprecationWarning)
-        if self.is_set("validation_context_certificate_provider_instance"):
-            warnings.warn(
-                "CommonTlsContext.validation_context_certificate_provider_instance is deprecated", DeprecationWarning
-            )
-
 
 default_message_pool.register_message("envoy.extensions.transport_sockets.tls.v3", "CommonTlsContext", CommonTlsContext)
 
@@ -308,19 +287,6 @@ class CommonTlsContextCombinedCertificateValidationContext(betterproto2.Message)
     validation_context_certificate_provider_instance: "CommonTlsContextCertificateProviderInstance | None" = (
         betterproto2.field(4, betterproto2.TYPE_MESSAGE, optional=True)
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("validation_context_certificate_provider"):
-            warnings.warn(
-                "CommonTlsContextCombinedCertificateValidationContext.validation_context_certificate_provider is deprecated",
-                DeprecationWarning,
-            )
-        if self.is_set("validation_context_certificate_provider_instance"):
-            warnings.warn(
-                "CommonTlsContextCombinedCertificateValidationContext.validation_context_certificate_provider_instance is deprecated",
-                DeprecationWarning,
-            )
 
 
 default_message_pool.register_message(

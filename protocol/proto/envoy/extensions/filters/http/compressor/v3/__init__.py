@@ -13,7 +13,6 @@ __all__ = (
     "ResponseDirectionOverrides",
 )
 
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -53,19 +52,6 @@ class Compressor(betterproto2.Message):
     )
 
     choose_first: "bool" = betterproto2.field(9, betterproto2.TYPE_BOOL)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("content_length"):
-            warnings.warn("Compressor.content_length is deprecated", DeprecationWarning)
-        if self.is_set("content_type"):
-            warnings.warn("Compressor.content_type is deprecated", DeprecationWarning)
-        if self.is_set("disable_on_etag_header"):
-            warnings.warn("Compressor.disable_on_etag_header is deprecated", DeprecationWarning)
-        if self.is_set("remove_accept_encoding_header"):
-            warnings.warn("Compressor.remove_accept_encoding_header is deprecated", DeprecationWarning)
-        if self.is_set("runtime_enabled"):
-            warnings.warn("Compressor.runtime_enabled is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.extensions.filters.http.compressor.v3", "Compressor", Compressor)

@@ -13,7 +13,6 @@ __all__ = (
     "HttpService",
 )
 
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -33,11 +32,6 @@ class AuthorizationRequest(betterproto2.Message):
     headers_to_add: "list[_____config__core__v3__.HeaderValue]" = betterproto2.field(
         2, betterproto2.TYPE_MESSAGE, repeated=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("allowed_headers"):
-            warnings.warn("AuthorizationRequest.allowed_headers is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message(

@@ -18,7 +18,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -174,11 +173,6 @@ class ExtProcOverrides(betterproto2.Message):
     processing_request_modifier: "_____config__core__v3__.TypedExtensionConfig | None" = betterproto2.field(
         9, betterproto2.TYPE_MESSAGE, optional=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("async_mode"):
-            warnings.warn("ExtProcOverrides.async_mode is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.extensions.filters.http.ext_proc.v3", "ExtProcOverrides", ExtProcOverrides)

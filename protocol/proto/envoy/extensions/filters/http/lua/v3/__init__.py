@@ -8,7 +8,6 @@ __all__ = (
     "LuaPerRoute",
 )
 
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -36,11 +35,6 @@ class Lua(betterproto2.Message):
     clear_route_cache: "bool | None" = betterproto2.field(
         5, betterproto2.TYPE_MESSAGE, unwrap=lambda: ______google__protobuf__.BoolValue, optional=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("inline_code"):
-            warnings.warn("Lua.inline_code is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.extensions.filters.http.lua.v3", "Lua", Lua)

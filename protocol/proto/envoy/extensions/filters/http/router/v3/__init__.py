@@ -9,7 +9,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -47,11 +46,6 @@ class Router(betterproto2.Message):
     upstream_http_filters: "list[___network__http_connection_manager__v3__.HttpFilter]" = betterproto2.field(
         8, betterproto2.TYPE_MESSAGE, repeated=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("start_child_span"):
-            warnings.warn("Router.start_child_span is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.extensions.filters.http.router.v3", "Router", Router)

@@ -34,7 +34,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -304,13 +303,6 @@ class HttpConnectionManager(betterproto2.Message):
     add_proxy_protocol_connection_state: "bool | None" = betterproto2.field(
         53, betterproto2.TYPE_MESSAGE, unwrap=lambda: ______google__protobuf__.BoolValue, optional=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("access_log_flush_interval"):
-            warnings.warn("HttpConnectionManager.access_log_flush_interval is deprecated", DeprecationWarning)
-        if self.is_set("flush_access_log_on_new_request"):
-            warnings.warn("HttpConnectionManager.flush_access_log_on_new_request is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message(

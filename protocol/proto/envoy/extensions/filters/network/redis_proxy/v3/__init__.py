@@ -21,7 +21,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -153,11 +152,6 @@ class RedisProxy(betterproto2.Message):
     )
 
     custom_commands: "list[str]" = betterproto2.field(11, betterproto2.TYPE_STRING, repeated=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("downstream_auth_password"):
-            warnings.warn("RedisProxy.downstream_auth_password is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.extensions.filters.network.redis_proxy.v3", "RedisProxy", RedisProxy)

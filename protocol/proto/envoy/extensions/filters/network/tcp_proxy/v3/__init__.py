@@ -14,7 +14,6 @@ __all__ = (
 )
 
 import datetime
-import warnings
 from dataclasses import dataclass
 
 import betterproto2
@@ -115,13 +114,6 @@ class TcpProxy(betterproto2.Message):
     max_early_data_bytes: "int | None" = betterproto2.field(
         22, betterproto2.TYPE_MESSAGE, unwrap=lambda: ______google__protobuf__.UInt32Value, optional=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_set("access_log_flush_interval"):
-            warnings.warn("TcpProxy.access_log_flush_interval is deprecated", DeprecationWarning)
-        if self.is_set("flush_access_log_on_connected"):
-            warnings.warn("TcpProxy.flush_access_log_on_connected is deprecated", DeprecationWarning)
 
 
 default_message_pool.register_message("envoy.extensions.filters.network.tcp_proxy.v3", "TcpProxy", TcpProxy)
