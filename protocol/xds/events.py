@@ -51,7 +51,7 @@ Event = Asked | Acked | Nacked | StaleNonce | Unsubscribed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """A response ready to be written. `buffers`, joined, are the encoded message: a header of its own and shared bodies.
+    """A response ready to be written. `buffers`, joined, are the encoded message: headers of its own, shared bodies.
 
     `sent` and `removed` are counts of resources, `size` is the sum of the buffers' lengths in bytes.
     """

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from protocol.xds.diff import Difference
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
@@ -38,14 +40,19 @@ def build_resource(name: str, body: bytes) -> Resource:
 
 
 class Part:
-    """An immutable ordered map name -> Resource, compared by identity. `version` is a digest of names and versions."""
+    """An immutable ordered map name -> Resource, compared by identity. `version` is a digest of names and versions.
 
-    __slots__ = ("names", "resources", "version")
+    `since` is a note of `protocol.xds.diff`: the version of the part that this one was last compared with, and how the
+    two differ.
+    """
+
+    __slots__ = ("__weakref__", "names", "resources", "since", "version")
 
     def __init__(self, resources: Iterable[Resource] = ()) -> None:
         self.resources: Mapping[str, Resource] = {resource.name: resource for resource in resources}
         self.names: frozenset[str] = frozenset(self.resources)
         self.version: str = digest("".join(f"{r.name}={r.version};" for r in self.resources.values()).encode())
+        self.since: tuple[str, Difference] | None = None
 
     def __len__(self) -> int:
         return len(self.resources)
@@ -54,7 +61,7 @@ class Part:
 class ResourceSet:
     """All resources of one type for one view: a chain of parts. Compared by identity; cheap to make."""
 
-    __slots__ = ("parts", "version")
+    __slots__ = ("__weakref__", "parts", "version")
 
     def __init__(self, *parts: Part) -> None:
         self.parts: tuple[Part, ...] = parts

@@ -1,5 +1,177 @@
-"""One client's ADS conversation: an immutable value that is stepped by requests and pushes.
+"""One client's ADS conversation: an immutable value that is stepped by requests and pushes. No I/O, no clock.
 
-Both protocols share this front; what differs is in `sotw.py` and `delta.py`, what is the same for all types in
-`subscription.py`, and what differs between types is data (`types.TypeRules`).
+How to drive it:
+
+    session = AdsSession.delta(types, stream="7f3a")
+    session, events = session.receive(request)              # may raise RemoteError: end the stream with it
+    for event in events: ...                                # Asked(type_url): an answer is owed, see below
+    for type_url in session.due([asked.type_url]):          # or due(types of a push), in the order of a push
+        session, response = session.respond(type_url, resources[type_url])
+        if response is not None: ...                        # write response.buffers
+
+Theory. A session is a map from type URL to `subscription.Watch`. Which requests are answered, acknowledge or are
+ignored is decided by one of two dialects, `sotw` and `delta`: tables of cases over a watch and a request. A response
+comes about in one way only, whether it answers a request or is pushed: the driver offers the client a whole
+`ResourceSet`, and the session sends what this client is owed of it or has not yet. So offering the same set twice is
+harmless and a missed offer is made up for by the next. What differs between types is data (`types.TypeRules`).
+
+Across types there is one dependency (§6.14): a client that got a changed cluster keeps it warming until it gets its
+endpoints again, whatever their bytes. `respond` notes for a type that `follows` which names are due now, and the offer
+of that type, which comes after it in the order of a push, brings them.
+
+Keep the stepped session before its response is written. Whoever crashes in between resumes from it with `resumed`,
+which owes the client everything: it may not have got the response.
 """
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
+
+from protocol.errors import RemoteError
+from protocol.xds import delta, sotw
+from protocol.xds.events import Event, Response
+from protocol.xds.nonce import build_nonce
+from protocol.xds.subscription import NO_NAMES, Offer, Outcome, Watch, again, offered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from protocol.xds.requests import Request
+    from protocol.xds.resources import ResourceSet
+    from protocol.xds.types import TypeRules, TypeTable
+
+UNAUTHENTICATED = 16
+HEALTH = "type.googleapis.com/istio.v1.HealthInformation"
+"""Reports of the agent about its workload. They travel on the same stream and are no part of this protocol (§6.3)."""
+
+
+class Dialect(Protocol):
+    """What the modules `sotw` and `delta` both are."""
+
+    def receive(self, rules: TypeRules, watch: Watch | None, request: Request, /) -> Outcome:
+        """Step a watch by a request."""
+        ...
+
+    def offer(self, rules: TypeRules, watch: Watch, resources: ResourceSet, /) -> Offer | None:
+        """What a response must hold."""
+        ...
+
+    def encode(self, rules: TypeRules, made: Offer, version: str, nonce: str, /) -> tuple[bytes, ...]:
+        """The response as buffers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdsSession:
+    """The state of one stream. `responses` counts those made so far; `watches` are by type URL."""
+
+    dialect: Dialect
+    types: TypeTable
+    stream: str
+    responses: int = 0
+    watches: Mapping[str, Watch] = field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def sotw(cls, types: TypeTable, stream: str) -> AdsSession:
+        """A new state-of-the-world stream. `stream` is an id that no other stream had: nonces begin with it."""
+        return cls(dialect=sotw, types=types, stream=stream)
+
+    @classmethod
+    def delta(cls, types: TypeTable, stream: str) -> AdsSession:
+        """A new delta stream, `stream` as above."""
+        return cls(dialect=delta, types=types, stream=stream)
+
+    # --- what there is to know ----------------------------------------------------------------------------------------
+    @property
+    def watched(self) -> Mapping[str, frozenset[str]]:
+        """The types watched, each with the names asked for (of a wildcard type mostly none)."""
+        return {type_url: watch.names for type_url, watch in self.watches.items()}
+
+    def names(self, type_url: str) -> frozenset[str]:
+        """The names asked for of this type; none if it is not watched."""
+        watch = self.watches.get(type_url)
+        return watch.names if watch else NO_NAMES
+
+    def due(self, types: Iterable[str]) -> tuple[str, ...]:
+        """Those of these types that are watched, and those that follow them, in the order of a push (§6.6)."""
+        offered_now = set(types)
+        follow = {type_url for type_url in self.watches if self.types[type_url].follows in offered_now}
+        return tuple(sorted((offered_now | follow) & self.watches.keys(), key=self._place))
+
+    def _place(self, type_url: str) -> tuple[int, str]:
+        return self.types[type_url].order, type_url
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+    def receive(self, request: Request) -> tuple[AdsSession, tuple[Event, ...]]:
+        """Step by a request. Raises `RemoteError` for a type that nobody serves, which ends the stream (§6.1)."""
+        type_url = request.type_url
+        if type_url == HEALTH:
+            return self, ()
+        outcome = self.dialect.receive(self._rules(type_url), self.watches.get(type_url), request)
+        session = self._with(type_url, outcome.watch)
+        return (session._pressing(type_url) if outcome.presses else session), outcome.events
+
+    def respond(self, type_url: str, resources: ResourceSet) -> tuple[AdsSession, Response | None]:
+        """Offer the client this set. What it is owed or has not yet of it is the response; None if that is nothing."""
+        watch = self.watches.get(type_url)
+        if watch is None:
+            return self, None
+        rules = self._rules(type_url)
+        made = self.dialect.offer(rules, watch, resources)
+        nonce = build_nonce(self.stream, self.responses + 1)
+        session = self._with(type_url, offered(watch, resources, made, nonce))
+        if made is None:
+            return session, None
+        buffers = self.dialect.encode(rules, made, resources.version, nonce)
+        response = _build_response(type_url, resources.version, nonce, made, buffers)
+        return replace(session._warming(type_url, made), responses=self.responses + 1), response
+
+    def resumed(self) -> AdsSession:
+        """The session as one that cannot be sure of what was written last: all that is watched is owed again."""
+        watches = {type_url: again(watch, self.types[type_url]) for type_url, watch in self.watches.items()}
+        return replace(self, watches=watches)
+
+    # --- inner steps --------------------------------------------------------------------------------------------------
+    def _rules(self, type_url: str) -> TypeRules:
+        rules = self.types.get(type_url)
+        if rules is None:
+            raise RemoteError(UNAUTHENTICATED, f"no resources of type {type_url!r} are served")
+        return rules
+
+    def _with(self, type_url: str, watch: Watch | None) -> AdsSession:
+        if watch is self.watches.get(type_url):
+            return self
+        others = {url: other for url, other in self.watches.items() if url != type_url}
+        return replace(self, watches=others if watch is None else {**others, type_url: watch})
+
+    def _followers(self, type_url: str) -> list[tuple[str, Watch]]:
+        return [(url, watch) for url, watch in self.watches.items() if self.types[url].follows == type_url]
+
+    def _pressing(self, type_url: str) -> AdsSession:
+        """The types that follow this one answer their next request even if it looks like an ACK (§6.14)."""
+        session = self
+        for url, watch in self._followers(type_url):
+            session = session._with(url, replace(watch, pressed=True))
+        return session
+
+    def _warming(self, type_url: str, made: Offer) -> AdsSession:
+        """What has the name of something just sent is due in the types that follow, whatever its bytes."""
+        session = self
+        for url, watch in self._followers(type_url):
+            due = watch.due | watch.names.intersection(made.warming)
+            session = session._with(url, replace(watch, due=due))
+        return session
+
+
+def _build_response(type_url: str, version: str, nonce: str, made: Offer, buffers: tuple[bytes, ...]) -> Response:
+    return Response(
+        type_url=type_url,
+        version=version,
+        nonce=nonce,
+        buffers=buffers,
+        sent=len(made.resources),
+        removed=len(made.removed),
+        size=sum(map(len, buffers)),
+    )

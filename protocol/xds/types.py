@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from protocol.xds.resources import Resource
 
 
@@ -19,7 +18,9 @@ class TypeRules:
     it names. `complete`: a state-of-the-world response holds everything, so that leaving out is removing (CDS, LDS).
     `follows`: resources of this type are due again, whatever their bytes, when the resource of the same name of that
     type was sent changed (EDS follows CDS). `placeholder` builds what answers a name that nothing defines; None: such a
-    name stays unanswered (state of the world) or is reported removed (delta).
+    name stays unanswered (state of the world) or is reported removed (delta). `removals`: whether a delta client may be
+    told that a name is gone or unknown (not so for ECDS and SDS, §6.11 items 4 and 7). `answers_empty`: a request of
+    which nothing comes is answered all the same, by a response without resources (ECDS, §6.7 item 3).
     """
 
     type_url: str
@@ -29,7 +30,9 @@ class TypeRules:
     complete: bool = False
     follows: str | None = None
     placeholder: Callable[[str], Resource] | None = None
+    removals: bool = True
+    answers_empty: bool = False
 
 
-TypeTable = Mapping[str, TypeRules] if TYPE_CHECKING else object
+TypeTable = Mapping[str, TypeRules]
 """Type URL -> rules. A type URL that is not in it ends the stream with UNAUTHENTICATED, as with istiod (§6.1)."""

@@ -1,0 +1,205 @@
+"""The delta dialect: what a DeltaDiscoveryRequest does to a watch, and what a DeltaDiscoveryResponse must hold.
+
+Theory. A request adds names to a subscription and takes names from it; with its first request of a type a client that
+comes back also declares what it holds. The cases of xds-server.md §6.9 are tried in their order and the first that
+holds decides: `CASES` is that table. A response holds what is new and names what is gone.
+
+Of a wildcard type every client is sent everything, whatever it names (§6.15). For such a type
+
+- "changed" (case 4c) means: it asks for "*", for a name that it was not sent, or no longer for one that it asked for by
+  name: the protocol wants to hear of such a name whether it still belongs to the wildcard. Taking back a name that came
+  by the wildcard alone is no change here, while istiod answers it with everything;
+- names asked for or declared that do not exist are answered as removed: so the deletions of a reconnect are told.
+
+Versions are digests of the bytes. So, other than with istiod, the answer to a reconnect leaves out what its client
+declares with the version that the resource has now; the answer itself comes all the same, if need be an empty one: its
+ACK is how both sides know that they agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from protocol.errors import LocalError
+from protocol.xds import framing
+from protocol.xds.requests import DeltaRequest
+from protocol.xds.subscription import (
+    NO_NAMES,
+    WILDCARD,
+    Offer,
+    Outcome,
+    Owed,
+    Settled,
+    Watch,
+    acknowledged,
+    asked,
+    interned,
+    news,
+    rejected,
+    renamed,
+    resolve,
+    stale,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from protocol.xds.diff import Difference
+    from protocol.xds.events import Event
+    from protocol.xds.requests import Request
+    from protocol.xds.resources import Resource, ResourceSet
+    from protocol.xds.types import TypeRules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A request beside the watch that it meets (None: its type is not watched).
+
+    `wants`: names subscribed to, declared ones among them; `drops`: names unsubscribed. Both may hold "*".
+    """
+
+    rules: TypeRules
+    watch: Watch | None
+    request: DeltaRequest
+    wants: frozenset[str]
+    drops: frozenset[str]
+
+    @property
+    def watching(self) -> Watch:
+        """The watch, in cases that come after the one which makes it."""
+        if self.watch is None:
+            raise LocalError(f"no watch for {self.rules.type_url}")
+        return self.watch
+
+    @property
+    def owed(self) -> Owed:
+        """The answer to this request: all that it names, what its client holds already too (§6.10)."""
+        return Owed(names=self.wants - self.drops - {WILDCARD}, declared=self.request.initial)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A row of §6.9: its number there, when it holds, and what it does."""
+
+    number: str
+    holds: Callable[[Turn], bool]
+    step: Callable[[Turn], Outcome]
+
+
+def receive(rules: TypeRules, watch: Watch | None, request: Request) -> Outcome:
+    """Step a watch by a request. Pure; raises `LocalError` for a request of the other dialect."""
+    if not isinstance(request, DeltaRequest):
+        raise LocalError("a delta stream was given a state-of-the-world request")
+    wants = interned(request.subscribe) | interned(request.initial)
+    turn = Turn(rules=rules, watch=watch, request=request, wants=wants, drops=interned(request.unsubscribe))
+    return select_case(turn).step(turn)
+
+
+def select_case(turn: Turn) -> Case:
+    """The first row of the table that holds; the last one always does."""
+    return next(case for case in CASES if case.holds(turn))
+
+
+# --- the steps -------------------------------------------------------------------------------------------------------
+def _reject(turn: Turn) -> Outcome:
+    if turn.request.nack is None:
+        raise LocalError("a request without error_detail is no NACK")
+    return rejected(turn.watch, turn.rules.type_url, turn.request.nonce, turn.request.nack)
+
+
+def _begin(turn: Turn) -> Outcome:
+    named = interned(turn.request.subscribe) - {WILDCARD} if turn.rules.wildcard else turn.owed.names
+    fresh = Watch(names=named - turn.drops, settled=Settled(names=_declared(turn)))
+    return _answered(fresh, (), turn, first=True)
+
+
+def _ignore(turn: Turn) -> Outcome:
+    return stale(turn.watch, turn.rules.type_url, turn.request.nonce)
+
+
+def _take(turn: Turn) -> Outcome:
+    watch, events = _acknowledged(turn)
+    return Outcome(watch=watch, events=events)
+
+
+def _answer(turn: Turn) -> Outcome:
+    watch, events = _acknowledged(turn)
+    added = interned(turn.request.subscribe) if turn.rules.wildcard else turn.wants
+    return _answered(renamed(watch, (watch.names | added) - turn.drops - {WILDCARD}), events, turn)
+
+
+def _acknowledged(turn: Turn) -> tuple[Watch, tuple[Event, ...]]:
+    """A request without a nonce is spontaneous: it acknowledges nothing."""
+    if not turn.request.nonce:
+        return turn.watching, ()
+    return acknowledged(turn.watching, turn.rules.type_url)
+
+
+def _answered(watch: Watch, events: tuple[Event, ...], turn: Turn, *, first: bool = False) -> Outcome:
+    """Owe an answer, but not where nothing could be in it: of a leaf type no name is asked for (§6.11 item 2)."""
+    rules = turn.rules
+    if not (rules.wildcard or rules.answers_empty or turn.owed.names):
+        return Outcome(watch=watch, events=events)
+    owing, event = asked(watch, rules.type_url, turn.owed, first=first)
+    return Outcome(watch=owing, events=(*events, event))
+
+
+# --- the conditions --------------------------------------------------------------------------------------------------
+def _is_unchanged(turn: Turn) -> bool:
+    watch = turn.watching
+    if turn.rules.wildcard:
+        return all(watch.sent.get(name) is not None for name in turn.wants) and not turn.drops & watch.names
+    return turn.wants <= watch.names and not turn.drops & watch.names
+
+
+def _declared(turn: Turn) -> frozenset[str]:
+    """Names of a wildcard type that the client holds without having asked for them by name."""
+    return interned(turn.request.initial) if turn.rules.wildcard else NO_NAMES
+
+
+CASES = (
+    Case(number="1", holds=lambda t: t.request.nack is not None, step=_reject),
+    Case(number="2", holds=lambda t: t.watch is None, step=_begin),
+    Case(number="3", holds=lambda t: t.request.nonce not in ("", t.watching.nonce), step=_ignore),
+    Case(number="4b", holds=_is_unchanged, step=_take),
+    Case(number="4c", holds=lambda t: True, step=_answer),
+)
+"""§6.9, in this exact order. Case 4a is left out: only the state-of-the-world dialect presses (§6.10)."""
+
+
+# --- responses -------------------------------------------------------------------------------------------------------
+def offer(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Offer | None:
+    """What a response must hold so that its client has this set; None: nothing is owed and nothing is new for it."""
+    new = news(watch, rules, resources)
+    found, unknown = _select(rules, watch, new, resources)
+    removed = tuple(unknown) if rules.removals else ()
+    answer = watch.owed is not None and (bool(found) or rules.complete or rules.answers_empty)
+    sent = tuple(resource for resource in found if not _is_held(watch, resource))
+    if not (sent or removed or answer):
+        return None
+    return Offer(resources=sent, removed=removed, warming=tuple(r.name for r in sent), whole=bool(new))
+
+
+def _select(
+    rules: TypeRules, watch: Watch, new: Difference, resources: ResourceSet
+) -> tuple[Sequence[Resource], list[str]]:
+    """What to send and what to call removed, before what the client declares is left out."""
+    if watch.owed is None:
+        return resolve(watch.due | new.changed | new.removed, rules, resources)
+    if not rules.wildcard:
+        return resolve(watch.due | new.changed | new.removed | watch.owed.names, rules, resources)
+    missing = [name for name in sorted(watch.owed.names | new.removed) if resources.get(name) is None]
+    return tuple(resources), missing
+
+
+def _is_held(watch: Watch, resource: Resource) -> bool:
+    """The client has declared just this version. What is due is sent to it even so: it waits for that (§6.14)."""
+    if watch.owed is None or resource.name in watch.due:
+        return False
+    return watch.owed.declared.get(resource.name) == resource.version
+
+
+def encode(rules: TypeRules, made: Offer, version: str, nonce: str) -> tuple[bytes, ...]:
+    """The DeltaDiscoveryResponse as buffers."""
+    return framing.delta_response(rules.type_url, version, nonce, made.resources, made.removed)

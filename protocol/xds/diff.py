@@ -1,0 +1,93 @@
+"""How two `ResourceSet`s differ: computed once for each pair of parts and shared by all who ask.
+
+A set is a chain of parts, and most parts of two successive sets are the very same objects: those are passed over by
+identity. Two different parts are compared once, and the answer is remembered on the newer one for the predecessor that
+it was last compared with: a push compares the same two parts for every proxy that shares them.
+
+Remembering is safe though parts are immutable, shared values. The note is a pure function of two contents and is filed
+under the predecessor's `version`, a digest of its content: it can be missing, or be of another predecessor, but never
+wrong. It names the predecessor by version and not by reference, so that a chain of notes keeps no old part alive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from protocol.xds.resources import Part, Resource, ResourceSet
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Names from one set to another: new or with other bytes (`changed`), and no longer there (`removed`). Disjoint."""
+
+    changed: frozenset[str]
+    removed: frozenset[str]
+
+    def __bool__(self) -> bool:
+        """Whether the two sets differ at all."""
+        return bool(self.changed or self.removed)
+
+    def within(self, names: frozenset[str]) -> Difference:
+        """The difference as somebody sees it who watches these names only."""
+        return Difference(self.changed & names, self.removed & names) if self else self
+
+
+NOTHING = Difference(frozenset(), frozenset())
+"""The difference of equal sets."""
+
+
+def difference(old: ResourceSet, new: ResourceSet) -> Difference:
+    """What leads from `old` to `new`. Costs nothing where they share parts, a dictionary's walk where they do not."""
+    if old is new or old.version == new.version:
+        return NOTHING
+    before = _without_shared(old.parts, new.parts)
+    after = _without_shared(new.parts, old.parts)
+    if len(before) == len(after) == 1:
+        return _difference_of_parts(before[0], after[0])
+    if len(before) == len(after):
+        pairs = [_difference_of_parts(*pair) for pair in zip(before, after, strict=True)]
+        return _union(pairs, old, new)
+    return _compare(_flatten(before), _flatten(after))
+
+
+def _without_shared(parts: Sequence[Part], others: Sequence[Part]) -> list[Part]:
+    return [part for part in parts if not any(part is other for other in others)]
+
+
+def _flatten(parts: Sequence[Part]) -> dict[str, Resource]:
+    return {resource.name: resource for part in parts for resource in part.resources.values()}
+
+
+def _difference_of_parts(old: Part, new: Part) -> Difference:
+    if new.since is not None and new.since[0] == old.version:
+        return new.since[1]
+    found = _compare(old.resources, new.resources)
+    if old.names == new.names:
+        new.names = old.names  # one set for both: subscriptions that share it stay recognisable by identity
+    new.since = (old.version, found)
+    return found
+
+
+def _compare(old: Mapping[str, Resource], new: Mapping[str, Resource]) -> Difference:
+    changed = frozenset(name for name, resource in new.items() if not _same(old.get(name), resource))
+    removed = frozenset(old.keys() - new.keys())
+    return Difference(changed, removed) if changed or removed else NOTHING
+
+
+def _same(old: Resource | None, new: Resource | None) -> bool:
+    if old is new:
+        return True
+    return old is not None and new is not None and old.version == new.version
+
+
+def _union(pairs: Sequence[Difference], old: ResourceSet, new: ResourceSet) -> Difference:
+    """The difference of chains whose parts differ so. A name may have moved from one part to another."""
+    changed = frozenset().union(*(pair.changed for pair in pairs))
+    removed = frozenset().union(*(pair.removed for pair in pairs))
+    moved = changed & removed
+    unchanged = frozenset(name for name in moved if _same(old.get(name), new.get(name)))
+    return Difference(changed - unchanged, removed - moved)

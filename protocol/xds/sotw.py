@@ -1,0 +1,167 @@
+"""The state-of-the-world dialect: what a DiscoveryRequest does to a watch, and what a DiscoveryResponse must hold.
+
+Theory. A request names everything that its client wants of a type. It is told apart by its nonce: without one it starts
+the type anew, with the last one it acknowledges (and may change the names), with any other one it is out of date. The
+cases of xds-server.md §6.4 are tried in their order and the first that holds decides: `CASES` is that table.
+
+A response cannot say that something is gone. Of the complete types (CDS, LDS) it holds everything, so that leaving out
+is removing; of the others only what is new, for Envoy drops what nothing refers to any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from protocol.errors import LocalError
+from protocol.xds import framing
+from protocol.xds.events import Unsubscribed
+from protocol.xds.requests import SotwRequest
+from protocol.xds.subscription import (
+    Offer,
+    Outcome,
+    Owed,
+    Watch,
+    acknowledged,
+    asked,
+    interned,
+    news,
+    rejected,
+    renamed,
+    resolve,
+    stale,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from protocol.xds.requests import Request
+    from protocol.xds.resources import ResourceSet
+    from protocol.xds.types import TypeRules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A request beside the watch that it meets (None: its type is not watched)."""
+
+    rules: TypeRules
+    watch: Watch | None
+    request: SotwRequest
+    names: frozenset[str]
+
+    @property
+    def watching(self) -> Watch:
+        """The watch, in cases that come after the one which makes it."""
+        if self.watch is None:
+            raise LocalError(f"no watch for {self.rules.type_url}")
+        return self.watch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A row of §6.4: its number there, when it holds, and what it does."""
+
+    number: str
+    holds: Callable[[Turn], bool]
+    step: Callable[[Turn], Outcome]
+
+
+def receive(rules: TypeRules, watch: Watch | None, request: Request) -> Outcome:
+    """Step a watch by a request. Pure; raises `LocalError` for a request of the other dialect."""
+    if not isinstance(request, SotwRequest):
+        raise LocalError("a state-of-the-world stream was given a delta request")
+    turn = Turn(rules=rules, watch=watch, request=request, names=interned(request.names))
+    return select_case(turn).step(turn)
+
+
+def select_case(turn: Turn) -> Case:
+    """The first row of the table that holds; the last one always does."""
+    return next(case for case in CASES if case.holds(turn))
+
+
+# --- the steps -------------------------------------------------------------------------------------------------------
+def _reject(turn: Turn) -> Outcome:
+    if turn.request.nack is None:
+        raise LocalError("a request without error_detail is no NACK")
+    return rejected(turn.watch, turn.rules.type_url, turn.request.nonce, turn.request.nack)
+
+
+def _unsubscribe(turn: Turn) -> Outcome:
+    if turn.watch is None:
+        return Outcome(watch=None)
+    return Outcome(watch=None, events=(Unsubscribed(type_url=turn.rules.type_url),))
+
+
+def _begin(turn: Turn) -> Outcome:
+    fresh = Watch(names=turn.names)
+    watch, event = asked(fresh, turn.rules.type_url, Owed(names=turn.names), first=turn.watch is None)
+    return Outcome(watch=watch, events=(event,), presses=True)
+
+
+def _ignore(turn: Turn) -> Outcome:
+    return stale(turn.watch, turn.rules.type_url, turn.request.nonce)
+
+
+def _take(turn: Turn) -> Outcome:
+    watch, events = acknowledged(turn.watching, turn.rules.type_url)
+    return Outcome(watch=renamed(watch, turn.names), events=events)
+
+
+def _answer_all(turn: Turn) -> Outcome:
+    return _answer(turn, turn.names)
+
+
+def _answer_added(turn: Turn) -> Outcome:
+    return _answer(turn, turn.names - turn.watching.names)
+
+
+def _answer(turn: Turn, names: frozenset[str]) -> Outcome:
+    taken, events = acknowledged(turn.watching, turn.rules.type_url)
+    calm = replace(renamed(taken, turn.names), pressed=False)
+    watch, event = asked(calm, turn.rules.type_url, Owed(names=names))
+    return Outcome(watch=watch, events=(*events, event))
+
+
+CASES = (
+    Case(number="1", holds=lambda t: t.request.nack is not None, step=_reject),
+    Case(number="2", holds=lambda t: not t.names and not t.rules.wildcard, step=_unsubscribe),
+    Case(number="3", holds=lambda t: not t.request.nonce or t.watch is None, step=_begin),
+    Case(number="4", holds=lambda t: t.request.nonce != t.watching.nonce, step=_ignore),
+    Case(number="5a", holds=lambda t: t.watching.pressed, step=_answer_all),
+    Case(number="5b", holds=lambda t: t.names == t.watching.names, step=_take),
+    Case(number="5c", holds=lambda t: not t.rules.wildcard and t.names <= t.watching.names, step=_take),
+    Case(number="5d", holds=lambda t: True, step=_answer_added),
+)
+"""§6.4, in this exact order."""
+
+
+# --- responses -------------------------------------------------------------------------------------------------------
+def offer(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Offer | None:
+    """What a response must hold so that its client has this set; None: nothing is owed and nothing is new for it.
+
+    What follows a changed resource is due with it, but not after the first response of a watch: that answers a client
+    which then asks for what follows, and is answered then (§6.14).
+    """
+    new = news(watch, rules, resources)
+    warming = tuple(new.changed) if watch.nonce else ()
+    if rules.complete:
+        everything = Offer(resources=tuple(resources), warming=warming, whole=True)
+        return everything if new or watch.owed else None
+    found, _ = resolve(_wanted(rules, watch, resources) | new.changed | new.removed, rules, resources)
+    if not found and not (watch.owed and rules.answers_empty):
+        return None
+    return Offer(resources=tuple(found), warming=warming, whole=bool(new))
+
+
+def _wanted(rules: TypeRules, watch: Watch, resources: ResourceSet) -> frozenset[str]:
+    """Names to send whether or not there is news of them."""
+    if watch.owed is None:
+        return watch.due
+    if rules.wildcard:
+        return frozenset(resource.name for resource in resources)
+    return watch.due | watch.owed.names
+
+
+def encode(rules: TypeRules, made: Offer, version: str, nonce: str) -> tuple[bytes, ...]:
+    """The DiscoveryResponse as buffers."""
+    return framing.discovery_response(rules.type_url, version, nonce, made.resources)

@@ -1,0 +1,69 @@
+"""A table of types as the control plane would pass it, and short ways to make requests and sets, for tests of sessions.
+
+The bodies here are any bytes: `protocol` does not look into them.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from protocol.xds.requests import DeltaRequest, Nack, SotwRequest
+from protocol.xds.resources import Part, Resource, ResourceSet, build_resource
+from protocol.xds.types import TypeRules
+
+PREFIX = "type.googleapis.com/"
+CDS = PREFIX + "envoy.config.cluster.v3.Cluster"
+EDS = PREFIX + "envoy.config.endpoint.v3.ClusterLoadAssignment"
+LDS = PREFIX + "envoy.config.listener.v3.Listener"
+RDS = PREFIX + "envoy.config.route.v3.RouteConfiguration"
+SDS = PREFIX + "envoy.extensions.transport_sockets.tls.v3.Secret"
+ECDS = PREFIX + "envoy.config.core.v3.TypedExtensionConfig"
+NDS = PREFIX + "istio.networking.nds.v1.NameTable"
+
+
+def placeholder(name: str) -> Resource:
+    """What answers a name that nothing defines, where a type has such an answer."""
+    return build_resource(name, f"{name} is empty".encode())
+
+
+RULES = (
+    TypeRules(type_url=CDS, short="CDS", order=0, wildcard=True, complete=True),
+    TypeRules(type_url=EDS, short="EDS", order=1, follows=CDS, placeholder=placeholder),
+    TypeRules(type_url=LDS, short="LDS", order=2, wildcard=True, complete=True),
+    TypeRules(type_url=RDS, short="RDS", order=3, placeholder=placeholder),
+    TypeRules(type_url=SDS, short="SDS", order=4, removals=False),
+    TypeRules(type_url=ECDS, short="ECDS", order=5, removals=False, answers_empty=True),
+    TypeRules(type_url=NDS, short="NDS", order=6, wildcard=True),
+)
+TYPES: Mapping[str, TypeRules] = {rules.type_url: rules for rules in RULES}
+SHORT = {rules.type_url: rules.short for rules in RULES}
+URL = {rules.short: rules.type_url for rules in RULES}
+
+NACK = Nack(code=13, message="no good")
+
+
+def build_part(contents: Mapping[str, str]) -> Part:
+    """A part of name -> text."""
+    return Part(build_resource(name, text.encode()) for name, text in contents.items())
+
+
+def build_set(*contents: Mapping[str, str]) -> ResourceSet:
+    """A set with one part for each of these maps."""
+    return ResourceSet(*map(build_part, contents))
+
+
+def ask(type_url: str, *names: str, nonce: str = "", nack: Nack | None = None) -> SotwRequest:
+    """A state-of-the-world request."""
+    return SotwRequest(type_url=type_url, names=names, nonce=nonce, nack=nack)
+
+
+def subscribe(
+    type_url: str,
+    *names: str,
+    minus: Iterable[str] = (),
+    initial: Mapping[str, str] | None = None,
+    nonce: str = "",
+    nack: Nack | None = None,
+) -> DeltaRequest:
+    """A delta request; `minus` are the names that it unsubscribes."""
+    return DeltaRequest(
+        type_url=type_url, subscribe=names, unsubscribe=tuple(minus), initial=initial or {}, nonce=nonce, nack=nack
+    )
