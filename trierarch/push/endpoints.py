@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ServiceEndpoints:
-    """All endpoints of one service, of all clusters, in a stable order; unhealthy ones too. `service_accounts`: sorted
-    SPIFFE identities of the endpoints. A new object exactly when something in it changed.
+    """All endpoints of one service, of all clusters, in a stable order; unhealthy ones too.
+
+    `service_accounts`: sorted SPIFFE identities of the endpoints. A new object exactly when something in it changed.
     """
 
     endpoints: tuple[Endpoint, ...]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from trierarch.config.mesh_config import MeshConfig
+from trierarch.config.mesh_networks import MeshNetworks
 
 if TYPE_CHECKING:
-    from trierarch.config.mesh_config import MeshConfig
-    from trierarch.config.mesh_networks import MeshNetworks
+    from collections.abc import Mapping
+
+    from trierarch.config.objects import AnyObject, ConfigObject, ObjectKey
+    from trierarch.push.steps import Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """Switches of the control plane that change what is generated; istiod's environment variables (networking.md §0.3)."""
+    """Switches of the control plane that change what is generated (networking.md §0.3)."""
 
     send_unhealthy: bool = False
     auto_send_unhealthy: bool = True
@@ -28,17 +33,52 @@ class Features:
     http10: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextSettings:
+    """What the process was started with. `cluster`: the config cluster's id; `domain`: the DNS suffix of services."""
+
+    cluster: str = "Kubernetes"
+    domain: str = "cluster.local"
+    features: Features = Features()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Mesh:
     """The section of the snapshot. `cluster`: the id of the config cluster; `domain`: the DNS suffix of services."""
 
-    config: MeshConfig
-    networks: MeshNetworks
-    features: Features
-    cluster: str
-    domain: str
+    config: MeshConfig = field(default_factory=MeshConfig)
+    networks: MeshNetworks = field(default_factory=MeshNetworks)
+    features: Features = Features()
+    cluster: str = "Kubernetes"
+    domain: str = "cluster.local"
 
     @property
     def root_namespace(self) -> str:
         """Where mesh-wide defaults live."""
         return self.config.root_namespace
+
+
+class MeshInputs(NamedTuple):
+    """All that the section may read. A mesh has one object of each kind; of several the first by key counts."""
+
+    settings: ContextSettings
+    configs: Mapping[ObjectKey, AnyObject]
+    networks: Mapping[ObjectKey, AnyObject]
+
+
+def build_mesh(inputs: MeshInputs, _previous: Mesh | None) -> Steps[Mesh]:
+    """The settings in force: those configured, or Istio's defaults (networking.md §0.3)."""
+    yield
+    config: ConfigObject[MeshConfig] | None = _first(inputs.configs)
+    networks: ConfigObject[MeshNetworks] | None = _first(inputs.networks)
+    return Mesh(
+        config=config.spec if config else MeshConfig(),
+        networks=networks.spec if networks else MeshNetworks(),
+        features=inputs.settings.features,
+        cluster=inputs.settings.cluster,
+        domain=inputs.settings.domain,
+    )
+
+
+def _first(table: Mapping[ObjectKey, AnyObject]) -> AnyObject | None:
+    return table[min(table)] if table else None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-UNSPECIFIED_ADDRESS = "0.0.0.0"  # noqa: S104
+UNSPECIFIED_ADDRESS = "0.0.0.0"
 """The address of a service that has none of its own (networking.md §1.2)."""
 
 
@@ -172,10 +172,16 @@ class Locality(NamedTuple):
         return "/".join(self).rstrip("/")
 
 
+NOWHERE = Locality()
+"""The locality of something that nobody located."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Endpoint:
-    """One address and port behind one service port. `addresses[0]` is the first; a path starting with "/" is a Unix
-    socket (port 0); a host name occurs only in DNS services.
+    """One address and port behind one service port.
+
+    `addresses[0]` is the first; a path starting with "/" is a Unix socket (port 0); a host name occurs only in DNS
+    services. `weight` 0 is unset.
     """
 
     addresses: tuple[str, ...]
@@ -184,7 +190,7 @@ class Endpoint:
     namespace: str
     labels: Mapping[str, str] = field(default_factory=dict)
     service_account: str = ""
-    locality: Locality = Locality()
+    locality: Locality = NOWHERE
     network: str = ""
     cluster: str = ""
     tls_mode: str = "disabled"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING
 
-from trierarch.push.model import Locality
+from trierarch.push.model import NOWHERE, Locality
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +76,7 @@ class Proxy:
     cluster: str
     labels: tuple[tuple[str, str], ...] = ()
     static_labels: tuple[tuple[str, str], ...] = ()
-    locality: Locality = Locality()
+    locality: Locality = NOWHERE
     network: str = ""
     network_view: frozenset[str] = frozenset()
     node_name: str = ""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.push.causes import Causes, Stages
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 class ConfigKey(NamedTuple):
-    """What a push is about. For kinds "ServiceEntry" and "Endpoints", `name` is the service's hostname: every change of
-    a service's definition has kind "ServiceEntry", whatever registry it came from; kind "Service" never occurs.
+    """What a push is about.
+
+    For kinds "ServiceEntry" and "Endpoints", `name` is the service's hostname: every change of a service's definition
+    has kind "ServiceEntry", whatever registry it came from; kind "Service" never occurs.
     """
 
     kind: str

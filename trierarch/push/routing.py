@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ResolvedVirtualService:
-    """A root virtual service ready for use: every host, destination and gateway name is fully qualified in `spec`,
-    delegates are merged in. `export_to` has "." replaced by the namespace and the mesh default filled in.
+    """A root virtual service ready for use.
+
+    Every host, destination and gateway name is fully qualified in `spec`, delegates are merged in. `export_to` has "."
+    replaced by the namespace and the mesh default filled in.
     """
 
     source: ConfigObject[VirtualService]
@@ -35,8 +37,9 @@ class ResolvedVirtualService:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VirtualServices:
-    """The section of the snapshot. Per gateway name ("mesh" for sidecars): private to a namespace, exported to one,
-    public; each in order of age.
+    """The section of the snapshot.
+
+    Per gateway name ("mesh" for sidecars): private to a namespace, exported to one, public; each in order of age.
     """
 
     roots: tuple[ResolvedVirtualService, ...]

@@ -25,9 +25,11 @@ class ScopeKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboundKey:
-    """What decides a proxy's outbound configuration. `labels` holds only labels that some selector, failover priority
-    or sourceLabels of the snapshot mentions. `own_addresses` holds only addresses at which headless services would
-    otherwise make the proxy call itself.
+    """What decides a proxy's outbound configuration.
+
+    `labels` holds only labels that some selector, failover priority or sourceLabels of the snapshot mentions;
+    `node_name` is "" unless something depends on the node. `own_addresses` holds only addresses at which headless
+    services would otherwise make the proxy call itself.
     """
 
     type: ProxyType
@@ -53,8 +55,10 @@ class OutboundKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboundKey:
-    """What decides a proxy's inbound configuration. `address` is the proxy's first IP where the configuration names it
-    (mode NONE, Sidecar ingress with defaultEndpoint 0.0.0.0), else "".
+    """What decides a proxy's inbound configuration.
+
+    `address` is the proxy's first IP where the configuration names it (mode NONE, Sidecar ingress with defaultEndpoint
+    0.0.0.0), else "".
     """
 
     type: ProxyType
