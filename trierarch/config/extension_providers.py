@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Annotated, TypeAlias
 
 from trierarch.config.proxy_config import TraceContext
-from trierarch.config.wire import Bare, Flattened, Int32, Int64, Named, OneOf, Seconds, Struct, UInt32
+from trierarch.config.wire import Bare, Flattened, Int32, Int64, OneOf, Seconds, Struct, UInt32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,7 +94,7 @@ class ZipkinProvider(ProviderService):
     """A Zipkin tracer."""
 
     max_tag_length: UInt32 = 0
-    enable_64bit_trace_id: Annotated[bool, Named("enable64bitTraceId")] = False
+    enable_64bit_trace_id: bool = False
     path: str = ""
     trace_context_option: TraceContextOption = TraceContextOption.USE_B3
     timeout: Seconds | None = None

@@ -37,6 +37,11 @@ class DurationString:
     """Written as protobuf writes durations: "5s", "1.5s"; Go's "100ms" and "1m30s" are accepted too."""
 
 
+@dataclass(frozen=True, slots=True)
+class TimestampString:
+    """Written as RFC 3339; seconds since the epoch."""
+
+
 class OneOf:
     """Members of a oneof: field name (snake_case) to the class of the member. `unset` stands for none of them."""
 
@@ -80,6 +85,7 @@ Int64: TypeAlias = Annotated[int, IntRange(minimum=-(2**63), maximum=2**63 - 1)]
 UInt64: TypeAlias = Annotated[int, IntRange(minimum=0, maximum=2**64 - 1)]
 Seconds: TypeAlias = Annotated[float, DurationString()]
 """A duration in seconds. Absent is None, which is not the same as zero."""
+Timestamp: TypeAlias = Annotated[float, TimestampString()]
 Struct: TypeAlias = Mapping[str, object]
 """An object that is passed on as it is."""
 MembersT = TypeVar("MembersT")

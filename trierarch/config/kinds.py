@@ -1,0 +1,122 @@
+"""The table of kinds: what each is called in the API, whose it is, which class holds it and who checks it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+from trierarch.config import kubernetes
+from trierarch.config.destination_rule import DestinationRule
+from trierarch.config.mesh_config import MeshConfig
+from trierarch.config.mesh_networks import MeshNetworks
+from trierarch.config.service_entry import ServiceEntry
+from trierarch.config.sidecar import Sidecar
+from trierarch.config.virtual_service import VirtualService
+from trierarch.config.workload_entry import WorkloadEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trierarch.config.objects import AnyObject
+    from trierarch.config.violations import Complaints
+
+Check: TypeAlias = "Callable[[AnyObject], Complaints]"
+
+
+class Family(Enum):
+    """Whose API a kind belongs to. MESH kinds are files of their own, without apiVersion, kind and metadata."""
+
+    ISTIO = "istio"
+    KUBERNETES = "kubernetes"
+    MESH = "mesh"
+
+
+def unchecked(subject: AnyObject) -> Complaints:
+    """Kubernetes has checked these objects already."""
+    yield from ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind. `name` is unique in the table and stands in `ObjectKey.kind`; `plural` is the resource's name."""
+
+    name: str
+    group: str
+    versions: tuple[str, ...]
+    plural: str
+    family: Family
+    namespaced: bool = True
+    spec: type
+    check: Check = unchecked
+
+    @property
+    def api_versions(self) -> tuple[str, ...]:
+        """The values of `apiVersion` that mean this kind, the preferred one first."""
+        return tuple(f"{self.group}/{version}" if self.group else version for version in self.versions)
+
+    @property
+    def root(self) -> str:
+        """Where the fields of the spec class stand in the document."""
+        return "" if self.family is Family.MESH else "spec"
+
+
+def _istio(name: str, plural: str, spec: type, check: Check) -> Kind:
+    return Kind(
+        name=name,
+        group="networking.istio.io",
+        versions=("v1", "v1beta1", "v1alpha3"),
+        plural=plural,
+        family=Family.ISTIO,
+        spec=spec,
+        check=check,
+    )
+
+
+def _kubernetes(name: str, plural: str, spec: type, *, group: str = "", namespaced: bool = True) -> Kind:
+    return Kind(
+        name=name,
+        group=group,
+        versions=("v1",),
+        plural=plural,
+        family=Family.KUBERNETES,
+        namespaced=namespaced,
+        spec=spec,
+    )
+
+
+MESH_CONFIG = Kind(
+    name="MeshConfig", group="", versions=(), plural="", family=Family.MESH, namespaced=False, spec=MeshConfig
+)
+MESH_NETWORKS = Kind(
+    name="MeshNetworks", group="", versions=(), plural="", family=Family.MESH, namespaced=False, spec=MeshNetworks
+)
+
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        _istio("VirtualService", "virtualservices", VirtualService, unchecked),
+        _istio("DestinationRule", "destinationrules", DestinationRule, unchecked),
+        _istio("ServiceEntry", "serviceentries", ServiceEntry, unchecked),
+        _istio("WorkloadEntry", "workloadentries", WorkloadEntry, unchecked),
+        _istio("Sidecar", "sidecars", Sidecar, unchecked),
+        _kubernetes("Service", "services", kubernetes.Service),
+        _kubernetes("EndpointSlice", "endpointslices", kubernetes.EndpointSlice, group="discovery.k8s.io"),
+        _kubernetes("Endpoints", "endpoints", kubernetes.Endpoints),
+        _kubernetes("Pod", "pods", kubernetes.Pod),
+        _kubernetes("Node", "nodes", kubernetes.Node, namespaced=False),
+        _kubernetes("Namespace", "namespaces", kubernetes.Namespace, namespaced=False),
+        MESH_CONFIG,
+        MESH_NETWORKS,
+    )
+}
+"""All kinds by their names."""
+
+_BY_API: Mapping[tuple[str, str], Kind] = {
+    (api_version, kind.name): kind for kind in KINDS.values() for api_version in kind.api_versions
+}
+
+
+def find_kind(api_version: str, kind: str) -> Kind | None:
+    """The kind of a document with this `apiVersion` and `kind`, or None if we do not know it."""
+    return _BY_API.get((api_version, kind))
