@@ -1,0 +1,88 @@
+"""Logging: structlog set up once, and the table of every event that the actors log.
+
+An event name is a literal in snake_case, past tense; everything else is a key. Pure code does not log: it returns what
+happened and the actor that drives it logs that. What an event means is said here and nowhere else, for the reference in
+the documentation is made from `EVENTS`, and a test compares it with the source.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING, TextIO, cast
+
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from structlog.typing import EventDict, FilteringBoundLogger, Processor
+
+EVENTS: Mapping[str, str] = {
+    # supervision: keys supervisor, child, reason, restarts
+    "child_started": "A child is up for the first time.",
+    "child_restarted": "A child is up again after a crash, a kill, or the crash of a neighbour that it depends on.",
+    "child_crashed": "A child ended although it should not have; `reason` names the exception.",
+    "child_killed": "A child was killed on request; it counts as a crash.",
+    "child_stopped": "A child was stopped by its supervisor, or ended as it may.",
+    "shutdown_overdue": "A child did not stop in time: a bug, for it shields itself from cancellation.",
+    "intensity_exceeded": "Too many restarts in too short a time: the supervisor fails upward.",
+    # intake
+    "config_changed": "Objects changed; `count` of them, the first few in `keys`.",
+    "config_resent": "The whole configuration was sent again, because `asked_by` was restarted.",
+    "sources_awaited": "Intake started and holds configuration back until each of `sources` has sent its full set.",
+    "sources_synced": "Every source has sent its full set.",
+    "object_rejected": "An object or document is not in force; `path`, `reason` and `hint` say why.",
+    "object_remarked": "An object is in force, but something about it looks wrong.",
+    "finding_resolved": "A rejection or remark is gone.",
+    # sources
+    "folder_read": "A folder was read as a whole.",
+    "folder_vanished": "A folder cannot be read any more; its last good configuration stays in force.",
+    "folder_returned": "A vanished folder can be read again.",
+    "watching_fell_back": "The system offers no file notifications here: the folder is polled instead.",
+    "kind_not_understood": "Objects of this kind are skipped; said once for each kind.",
+    # debouncer
+    "batch_released": "A batch of `events` goes to the snapshot builder after it `waited` and was `quiet`, in seconds.",
+}
+"""Event name to meaning."""
+
+
+def configure_logs(level: str = "info", *, console: bool | None = None, stream: TextIO | None = None) -> None:
+    """Log to `stream` (default: standard error) from `level` up: "debug", "info", "warning" or "error".
+
+    One JSON object a line, or, if `console` (default: whether the stream is a terminal), lines for people. Raises
+    `KeyError` for an unknown level.
+    """
+    target = sys.stderr if stream is None else stream
+    readable = target.isatty() if console is None else console
+    structlog.configure(
+        processors=[*_COMMON, *(_CONSOLE if readable else _JSON)],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.WriteLoggerFactory(file=target),
+        cache_logger_on_first_use=True,
+    )
+
+
+def get_logger() -> FilteringBoundLogger:
+    """A logger; may be made at import, before `configure_logs`."""
+    return cast("FilteringBoundLogger", structlog.get_logger())
+
+
+def _headline_first(_logger: object, _method: str, line: EventDict) -> EventDict:
+    head = {key: line.pop(key) for key in ("timestamp", "level", "event")}
+    return {**head, **line}
+
+
+_COMMON: tuple[Processor, ...] = (
+    structlog.contextvars.merge_contextvars,
+    structlog.processors.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+)
+_JSON: tuple[Processor, ...] = (
+    structlog.processors.format_exc_info,
+    _headline_first,
+    structlog.processors.JSONRenderer(),
+)
+_CONSOLE: tuple[Processor, ...] = (
+    structlog.dev.ConsoleRenderer(pad_event_to=24, exception_formatter=structlog.dev.plain_traceback),
+)

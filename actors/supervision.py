@@ -1,0 +1,457 @@
+"""Supervision on trio: drives the tree that `actors.tree` describes. `except Exception` stands here and nowhere else.
+
+Theory of operation. Each child has a slot (`_Child`) that outlives its lives. A life runs in a task of its own under
+the slot's cancel scope and never raises: its ending is put down in the slot and the supervisor's doorbell rings. The
+supervisor's loop knows three things to do: start who is due (left to right, waiting for each one's handshake), settle
+who is down (count it, stop whoever is affected, right to left, and set the time at which they are due again), and sleep
+until the bell or the next due time. A life that fails before its handshake is an ending like any other.
+
+    WAITING --due--> STARTING --started()--> RUNNING --ends--> DOWN --settled--> WAITING or STOPPED
+                        |                       |
+                        +--------ends-----------+------------> DOWN      stopped by the supervisor ------> STOPPED
+
+Children live in a nursery that is shielded from the outside: when the supervisor is cancelled, it stops them one by one
+instead of all at once. trio can only cancel, so a child that shields itself past its deadline is reported as a bug, and
+nothing takes its place before it is really gone: a mailbox has one owner at a time.
+
+Every event is one log line with the keys `supervisor`, `child`, `reason` and `restarts`.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.logs import get_logger
+from actors.tree import (
+    ChildSpec,
+    Crashed,
+    Ending,
+    Killed,
+    Restart,
+    RestartWindow,
+    Returned,
+    Strategy,
+    SupervisorSpec,
+    affected,
+    reason,
+    restart_delay,
+    wants_restart,
+)
+from protocol.errors import LocalError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Collection
+
+__all__ = [
+    "ChildSpec",
+    "ChildState",
+    "ChildStatistics",
+    "Factory",
+    "IntensityExceeded",
+    "Restart",
+    "Strategy",
+    "SupervisorHandle",
+    "SupervisorSpec",
+    "open_factory",
+    "supervise",
+]
+
+log = get_logger()
+
+_ERRORS = frozenset({"child_crashed", "shutdown_overdue", "intensity_exceeded"})
+
+
+class IntensityExceeded(LocalError):  # noqa: N818 - what has happened, not what is wrong
+    """A supervisor gave up. `str()` is the report: who crashed, how often, of what. Its cause is the last crash."""
+
+    def __init__(self, supervisor: str, window: RestartWindow, children: tuple[ChildStatistics, ...]) -> None:
+        crashes = ", ".join(f"{child.name} ({child.reason})" for child in children if child.reason)
+        super().__init__(
+            f"{supervisor} gave up after {len(window.times)} restarts within {window.period:g} s: {crashes}"
+        )
+        self.supervisor = supervisor
+        self.children = children
+
+
+class ChildState(StrEnum):
+    """Where a child is; see the picture above."""
+
+    WAITING = "waiting"
+    STARTING = "starting"
+    RUNNING = "running"
+    DOWN = "down"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildStatistics:
+    """A child as the debug pages show it."""
+
+    name: str
+    supervisor: str
+    state: ChildState
+    restarts: int
+    """Times that it came up again."""
+    reason: str
+    """How its last life ended, or ""."""
+    started_at: float
+    """Monotonic seconds at which this life came up; 0.0 = never."""
+
+
+class SupervisorHandle:
+    """A view of a running tree for the debug pages, the kill command and tests. Made by the wiring before the tree."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, Collection[_Child]] = {}
+
+    def kill(self, name: str) -> bool:
+        """End a child as if it had crashed: it is counted and restarted. False if there is no such child up."""
+        return any(child.kill() for child in self._children() if child.spec.name == name)
+
+    def statistics(self) -> tuple[ChildStatistics, ...]:
+        """All children, those of a supervisor side by side in the order of starting."""
+        return tuple(child.statistics() for child in self._children())
+
+    def _children(self) -> tuple[_Child, ...]:
+        return tuple(child for group in self._groups.values() for child in group)
+
+    def register(self, supervisor: str, children: Collection[_Child]) -> None:
+        """From a supervisor at its start: these are its children, kept up to date by it."""
+        self._groups[supervisor] = children
+
+    def forget(self, supervisor: str) -> None:
+        """From a supervisor at its end."""
+        self._groups.pop(supervisor, None)
+
+
+class _Child:
+    """The slot of one child: its life now, if it has one, and what is remembered of those before."""
+
+    def __init__(self, spec: ChildSpec, supervisor: str, recent: RestartWindow, ring: Callable[[], None]) -> None:
+        self.spec = spec
+        self.state = ChildState.WAITING
+        self.due = 0.0
+        self.ending: Ending = Returned()  # of the last life; means something while DOWN
+        self._supervisor = supervisor
+        self._recent = recent
+        self._ring = ring
+        self._lives = 0
+        self._reason = ""
+        self._started_at = 0.0
+        self._scope = trio.CancelScope()
+        self._gone = trio.Event()
+        self._gone.set()
+        self._killed = False
+        self._stopping = False
+
+    async def live(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """One life. Raises nothing: its ending is put down. Always completes the handshake, for failing answers it."""
+        await self._gone.wait()  # a life that shielded itself from its deadline may still be there
+        self.state, self._killed, self._stopping = ChildState.STARTING, False, False
+        self._scope, self._gone, self._lives = trio.CancelScope(), trio.Event(), self._lives + 1
+        handshake = _Handshake(self, task_status)
+        ending = None
+        try:
+            ending = await self._run(handshake)
+        finally:
+            self._put_down(ending)
+        handshake.complete()
+
+    async def _run(self, handshake: _Handshake) -> Ending:
+        try:
+            with self._scope:
+                await self.spec.start(task_status=handshake)
+        except Exception as error:  # noqa: BLE001 - whatever it is, policy decides what follows
+            return Crashed(error)
+        return Killed() if self._killed else Returned()
+
+    def _put_down(self, ending: Ending | None) -> None:
+        """Note how this life ended. None: it was cancelled over its supervisor's head."""
+        self._gone.set()
+        if ending is None or self._stopping:
+            self._report_stop(ending)
+            return
+        self.state, self.ending, self._reason = ChildState.DOWN, ending, reason(ending)
+        self._report_ending(ending)
+        self._ring()
+
+    def up(self) -> None:
+        """The handshake: this life is ready."""
+        self._started_at = trio.current_time()
+        if not self._stopping:
+            self.state = ChildState.RUNNING
+        self.report("child_restarted" if self._restarts else "child_started", self._reason)
+
+    def kill(self) -> bool:
+        """Cancel this life so that it counts as a crash; False if there is none."""
+        if self.state not in {ChildState.STARTING, ChildState.RUNNING}:
+            return False
+        self._killed = True
+        self._scope.cancel()
+        return True
+
+    async def stop(self) -> None:
+        """Cancel this life, if there is one, and wait until it is gone or its deadline has passed."""
+        self.state, self._stopping = ChildState.STOPPED, True
+        self._scope.cancel()
+        with trio.move_on_after(self.spec.shutdown):
+            await self._gone.wait()
+        if not self._gone.is_set():
+            self.report("shutdown_overdue", f"still running {self.spec.shutdown:g} s after it was cancelled")
+
+    def count_restart(self, now: float) -> bool:
+        """Set the time at which its restart is due; and whether that is one too many for this child alone."""
+        self._recent, exceeded = self._recent.add(now)
+        self.due = now + restart_delay(len(self._recent.times))
+        return exceeded
+
+    @property
+    def restarts_with_others(self) -> bool:
+        """Whether it starts after a neighbour's restart has stopped it. Whoever never lived has yet to."""
+        return self.spec.restart is not Restart.TEMPORARY or not self._lives
+
+    @property
+    def _restarts(self) -> int:
+        return max(0, self._lives - 1)
+
+    def _report_stop(self, ending: Ending | None) -> None:
+        if isinstance(ending, Crashed):
+            self.report("child_crashed", f"while it was stopped: {reason(ending)}", ending.error)
+        else:
+            self.report("child_stopped", "stopped by its supervisor")
+
+    def _report_ending(self, ending: Ending) -> None:
+        match ending:
+            case Crashed(error):
+                self.report("child_crashed", self._reason, error)
+            case Killed():
+                self.report("child_killed", self._reason)
+            case Returned():
+                expected = not wants_restart(self.spec.restart, ending)
+                self.report("child_stopped" if expected else "child_crashed", self._reason)
+
+    def report(self, event: str, why: str, error: Exception | None = None) -> None:
+        """One line about this child; a crash brings its traceback along."""
+        line = log.bind(supervisor=self._supervisor, child=self.spec.name, reason=why, restarts=self._restarts)
+        if event in _ERRORS:
+            line.error(event, exc_info=error)
+        else:
+            line.info(event)
+
+    def statistics(self) -> ChildStatistics:
+        """As the debug pages show it."""
+        return ChildStatistics(
+            name=self.spec.name,
+            supervisor=self._supervisor,
+            state=self.state,
+            restarts=self._restarts,
+            reason=self._reason,
+            started_at=self._started_at,
+        )
+
+
+class _Handshake:
+    """The `task_status` of a child: notes that it is up before it tells the supervisor, who waits for that."""
+
+    def __init__(self, child: _Child, outer: trio.TaskStatus[None]) -> None:
+        self._child = child
+        self._outer = outer
+        self._done = False
+
+    def started(self, value: None = None) -> None:
+        """From the child: ready."""
+        if self._done:
+            raise LocalError(f"{self._child.spec.name} called started() twice")
+        self._child.up()
+        self.complete()
+
+    def complete(self) -> None:
+        """Let the supervisor go on, whether the child is up or not."""
+        if not self._done:
+            self._done = True
+            self._outer.started()
+
+
+class _Supervisor:
+    """One static supervisor during one life of it."""
+
+    def __init__(self, spec: SupervisorSpec, handle: SupervisorHandle) -> None:
+        self._spec = spec
+        self._handle = handle
+        self._window = RestartWindow(intensity=spec.intensity, period=spec.period)
+        self._ring, self._bell = trio.open_memory_channel[None](1)
+        self._children = tuple(
+            _Child(self._as_child(child), spec.name, self._window, self._wake) for child in spec.children
+        )
+
+    def _as_child(self, spec: ChildSpec | SupervisorSpec) -> ChildSpec:
+        if isinstance(spec, ChildSpec):
+            return spec
+        return ChildSpec(name=spec.name, start=partial(supervise, spec, handle=self._handle), shutdown=float("inf"))
+
+    async def run(self, task_status: trio.TaskStatus[None]) -> None:
+        """Keep the children running until cancelled. Raises `IntensityExceeded`."""
+        self._handle.register(self._spec.name, self._children)
+        async with trio.open_nursery() as outside:
+            loop = trio.CancelScope()
+            outside.start_soon(_cancel_when_cancelled, loop)
+            failure = None
+            with trio.CancelScope(shield=True):
+                async with trio.open_nursery() as nursery:
+                    with loop:
+                        failure = await self._loop(nursery, task_status)
+                    await self._stop(self._children)
+            outside.cancel_scope.cancel()
+        self._handle.forget(self._spec.name)
+        if failure is not None:
+            raise failure
+
+    async def _loop(self, nursery: trio.Nursery, task_status: trio.TaskStatus[None]) -> IntensityExceeded:
+        announced = False
+        while True:
+            await self._start_due(nursery)
+            for child in self._children:
+                if child.state is ChildState.DOWN and (failure := await self._settle(child)):
+                    return failure
+            if not announced and not any(child.state is ChildState.WAITING for child in self._children):
+                announced = True
+                task_status.started()
+            await self._wait()
+
+    async def _start_due(self, nursery: trio.Nursery) -> None:
+        """Start whoever is due, left to right. One that fails stops the row: those after it may depend on it."""
+        for child in self._children:
+            if child.state is ChildState.WAITING and child.due <= trio.current_time():
+                await nursery.start(child.live)
+            if child.state is ChildState.DOWN:
+                return
+
+    async def _settle(self, child: _Child) -> IntensityExceeded | None:
+        """Decide what follows from a child's being down."""
+        if not wants_restart(child.spec.restart, child.ending):
+            child.state = ChildState.STOPPED
+            return None
+        now = trio.current_time()
+        self._window, exceeded = self._window.add(now)
+        if exceeded:
+            return self._give_up(child)
+        child.count_restart(now)
+        group = affected(self._spec.strategy, tuple(each.spec.name for each in self._children), child.spec.name)
+        neighbours = tuple(each for each in self._children if each.spec.name in group)
+        await self._stop(neighbours)
+        for each in neighbours:
+            if each.restarts_with_others:
+                each.state, each.due = ChildState.WAITING, child.due
+        return None
+
+    def _give_up(self, child: _Child) -> IntensityExceeded:
+        child.report("intensity_exceeded", reason(child.ending))
+        failure = IntensityExceeded(self._spec.name, self._window, tuple(each.statistics() for each in self._children))
+        failure.__cause__ = child.ending.error if isinstance(child.ending, Crashed) else None
+        return failure
+
+    async def _stop(self, children: tuple[_Child, ...]) -> None:
+        for child in reversed(children):
+            await child.stop()
+
+    async def _wait(self) -> None:
+        """Sleep until a child ends or the next is due."""
+        due = min((c.due for c in self._children if c.state is ChildState.WAITING), default=float("inf"))
+        with trio.move_on_at(due):
+            await self._bell.receive()
+
+    def _wake(self) -> None:
+        with suppress(trio.WouldBlock):  # it has been rung already
+            self._ring.send_nowait(None)
+
+
+async def supervise(
+    spec: SupervisorSpec,
+    *,
+    handle: SupervisorHandle | None = None,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Run a tree until cancelled; `started()` when all its children are up. Raises `IntensityExceeded`."""
+    await _Supervisor(spec, handle or SupervisorHandle()).run(task_status)
+
+
+async def _cancel_when_cancelled(scope: trio.CancelScope) -> None:
+    """Carry a cancellation from outside through a shield, to where it can be met in order."""
+    try:
+        await trio.sleep_forever()
+    finally:
+        scope.cancel()
+
+
+class Factory:
+    """Supervises children of one kind that come and go: each by itself, with an intensity of its own.
+
+    Made by `open_factory`. A child that crashes too often is given up: its callback is called and nobody else notices.
+    """
+
+    def __init__(self, name: str, nursery: trio.Nursery, window: RestartWindow) -> None:
+        self._name = name
+        self._nursery = nursery
+        self._window = window
+        self._children: dict[str, _Child] = {}
+
+    @property
+    def children(self) -> Collection[_Child]:
+        """Those that are there now; changes as they come and go."""
+        return self._children.values()
+
+    async def start(self, spec: ChildSpec, *, on_giving_up: Callable[[str], None]) -> None:
+        """Start a child and wait until it is up or has failed for the first time.
+
+        `on_giving_up` is called with the reason when it has crashed too often. Raises `LocalError` if there is a child
+        of that name.
+        """
+        if spec.name in self._children:
+            raise LocalError(f"{self._name} has a child {spec.name} already")
+        self._children[spec.name] = _Child(spec, self._name, self._window, lambda: None)
+        await self._nursery.start(self._keep, self._children[spec.name], on_giving_up)
+
+    async def _keep(
+        self, child: _Child, on_giving_up: Callable[[str], None], *, task_status: trio.TaskStatus[None]
+    ) -> None:
+        """Life after life, until a child has come to its end or it has been too much."""
+        try:
+            await child.live(task_status=task_status)
+            while child.state is ChildState.DOWN and wants_restart(child.spec.restart, child.ending):
+                if child.count_restart(trio.current_time()):
+                    child.report("intensity_exceeded", reason(child.ending))
+                    on_giving_up(reason(child.ending))
+                    return
+                await trio.sleep_until(child.due)
+                await child.live(task_status=trio.TASK_STATUS_IGNORED)
+        finally:
+            del self._children[child.spec.name]
+
+    async def stop(self) -> None:
+        """Stop all children at once: they do not depend on each other."""
+        async with trio.open_nursery() as nursery:
+            for child in self.children:
+                nursery.start_soon(child.stop)
+
+
+@asynccontextmanager
+async def open_factory(
+    name: str, *, handle: SupervisorHandle, intensity: int = 1, period: float = 5.0
+) -> AsyncIterator[Factory]:
+    """A factory for the length of a block; its children are stopped at the end. The intensity is that of each child."""
+    async with trio.open_nursery() as nursery:
+        factory = Factory(name, nursery, RestartWindow(intensity=intensity, period=period))
+        handle.register(name, factory.children)
+        try:
+            yield factory
+        finally:
+            handle.forget(name)
+            with trio.CancelScope(shield=True):
+                await factory.stop()
+            nursery.cancel_scope.cancel()
