@@ -1,6 +1,6 @@
 """A table of types as the control plane would pass it, and short ways to make requests and sets, for tests of sessions.
 
-The bodies here are any bytes: `protocol` does not look into them.
+`protocol` does not look into bodies, so here a body is the text "name=content": a test can tell whose it is.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,12 @@ NDS = PREFIX + "istio.networking.nds.v1.NameTable"
 
 def placeholder(name: str) -> Resource:
     """What answers a name that nothing defines, where a type has such an answer."""
-    return build_resource(name, f"{name} is empty".encode())
+    return build_text(name, "")
+
+
+def build_text(name: str, content: str) -> Resource:
+    """A resource whose body says its name and content."""
+    return build_resource(name, f"{name}={content}".encode())
 
 
 RULES = (
@@ -41,8 +46,8 @@ NACK = Nack(code=13, message="no good")
 
 
 def build_part(contents: Mapping[str, str]) -> Part:
-    """A part of name -> text."""
-    return Part(build_resource(name, text.encode()) for name, text in contents.items())
+    """A part of name -> content."""
+    return Part(build_text(name, content) for name, content in contents.items())
 
 
 def build_set(*contents: Mapping[str, str]) -> ResourceSet:
