@@ -138,9 +138,16 @@ def reason(ending: Ending) -> str:
 
 def describe(error: BaseException) -> str:
     """An exception in words: a group, which is what a nursery raises, as the different exceptions in it."""
+    words = (f"{type(each).__name__}: {each}" if str(each) else type(each).__name__ for each in _leaves(error))
+    return "; ".join(dict.fromkeys(words))
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
     if isinstance(error, BaseExceptionGroup):
-        return "; ".join(dict.fromkeys(describe(each) for each in error.exceptions))
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        for each in error.exceptions:
+            yield from _leaves(each)
+    else:
+        yield error
 
 
 # --- the policy ------------------------------------------------------------------------------------------------------
