@@ -1,1 +1,210 @@
-"""The supervision tree as a value, and `run()`: the running system on one screen. Imported by the serve command and tests."""
+"""The supervision tree as a value, and the mailboxes between its actors: the running system on one screen.
+
+    root (REST_FOR_ONE, 3 in 60 s)
+      pipeline (ONE_FOR_ONE, 5 in 30 s)   journal, sources, intake, debouncer, snapshot_builder, generator, push_scheduler
+      connections                         the factory: one connection actor for each stream
+      grpc                                xDS, opened when the first snapshot is built
+      debug                               readiness, metrics, debug pages
+
+Only the wiring knows who talks to whom. Imported by `trierarch.cli.serve` and by tests, by nobody else.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors import (
+    ads_service,
+    connection,
+    connections,
+    debouncer,
+    debug,
+    file_source,
+    generator,
+    grpc_server,
+    intake,
+    journal,
+    push_scheduler,
+    snapshot_builder,
+)
+from actors.grpc import Limits, Server
+from actors.mailbox import Mailbox
+from actors.metrics import Metrics
+from actors.supervision import ChildSpec, Strategy, SupervisorHandle, SupervisorSpec, supervise
+from trierarch.push.mesh import ContextSettings
+
+if TYPE_CHECKING:
+    from actors.messages import (
+        ToConnections,
+        ToDebouncer,
+        ToGenerator,
+        ToIntake,
+        ToJournal,
+        ToPushScheduler,
+        ToSnapshotBuilder,
+        ToSource,
+    )
+    from trierarch.settings import Settings
+
+MOST_CONNECTIONS = 20_000
+"""Control lanes are as long as so many connections may make them."""
+
+ADMITTED = 24
+"""First configurations that are under way at a time (architecture.md §4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mailboxes:
+    """Every mailbox but those of connections; they outlive the actors."""
+
+    intake: Mailbox[ToIntake] = field(default_factory=lambda: Mailbox("intake"))
+    debouncer: Mailbox[ToDebouncer] = field(default_factory=lambda: Mailbox("debouncer"))
+    builder: Mailbox[ToSnapshotBuilder] = field(default_factory=lambda: Mailbox("snapshot_builder", flow=1))
+    generator: Mailbox[ToGenerator] = field(default_factory=lambda: Mailbox("generator", flow=MOST_CONNECTIONS))
+    scheduler: Mailbox[ToPushScheduler] = field(
+        default_factory=lambda: Mailbox("push_scheduler", flow=1, control=20 * MOST_CONNECTIONS)
+    )
+    connections: Mailbox[ToConnections] = field(default_factory=lambda: Mailbox("connections", flow=100))
+    journal: Mailbox[ToJournal] = field(default_factory=lambda: Mailbox("journal", control=20 * MOST_CONNECTIONS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """Everything that runs, before it runs. `ready` is set when proxies can be served."""
+
+    tree: SupervisorSpec
+    handle: SupervisorHandle
+    mailboxes: Mailboxes
+    metrics: Metrics
+    ready: trio.Event
+    xds: grpc_server.Endpoint
+
+
+def build_system(settings: Settings) -> System:
+    """Wire the actors for these settings."""
+    mail, metrics, handle, ready = Mailboxes(), Metrics(), SupervisorHandle(), trio.Event()
+    xds = _build_xds(settings, mail, metrics)
+    children = (
+        SupervisorSpec(name="pipeline", intensity=5, period=30.0, children=_pipeline(settings, mail, metrics, ready)),
+        ChildSpec(name="connections", start=_connections(settings, mail, metrics, handle)),
+        ChildSpec(name="grpc", start=partial(grpc_server.run, endpoint=xds, ready=ready), shutdown=15.0),
+        *_debug(settings, mail, metrics, handle, ready),
+    )
+    tree = SupervisorSpec(name="root", strategy=Strategy.REST_FOR_ONE, intensity=3, period=60.0, children=children)
+    return System(tree=tree, handle=handle, mailboxes=mail, metrics=metrics, ready=ready, xds=xds)
+
+
+async def run(system: System, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Run the system until cancelled. Raises `IntensityExceeded` with a report when it cannot go on."""
+    await supervise(system.tree, handle=system.handle, task_status=task_status)
+
+
+def _pipeline(settings: Settings, mail: Mailboxes, metrics: Metrics, ready: trio.Event) -> tuple[ChildSpec, ...]:
+    sources = file_source.plan_sources(settings)
+    source_mail: dict[str, Mailbox[ToSource]] = {source.name: Mailbox(source.name) for source in sources}
+    context = ContextSettings(cluster=settings.cluster_id, domain=settings.domain, features=settings.features)
+    return (
+        ChildSpec(name="journal", start=partial(journal.run, mail.journal)),
+        *(
+            ChildSpec(
+                name=source.name,
+                start=partial(file_source.run, source_mail[source.name], intake=mail.intake, source=source),
+            )
+            for source in sources
+        ),
+        ChildSpec(
+            name="intake",
+            start=partial(intake.run, mail.intake, debouncer=mail.debouncer, sources=source_mail, metrics=metrics),
+        ),
+        ChildSpec(
+            name="debouncer",
+            start=partial(
+                debouncer.run,
+                mail.debouncer,
+                intake=mail.intake,
+                builder=mail.builder,
+                options=debouncer.options(settings),
+            ),
+        ),
+        ChildSpec(
+            name="snapshot_builder",
+            start=partial(
+                snapshot_builder.run,
+                mail.builder,
+                outlets=snapshot_builder.Outlets(
+                    intake=mail.intake, debouncer=mail.debouncer, scheduler=mail.scheduler
+                ),
+                settings=context,
+                metrics=metrics,
+            ),
+        ),
+        ChildSpec(
+            name="generator",
+            start=partial(generator.run, mail.generator, memo_size=settings.cache_size, metrics=metrics),
+        ),
+        ChildSpec(
+            name="push_scheduler",
+            start=partial(
+                push_scheduler.run,
+                mail.scheduler,
+                outlets=push_scheduler.Outlets(
+                    builder=mail.builder,
+                    connections=mail.connections,
+                    generator=mail.generator,
+                    journal=mail.journal,
+                    metrics=metrics,
+                    wall=time.time,
+                    opened=ready.set,
+                ),
+                credits=settings.push_throttle or min(15 + 5 * (os.cpu_count() or 1), 100),
+                admitted=ADMITTED,
+            ),
+        ),
+    )
+
+
+def _connections(settings: Settings, mail: Mailboxes, metrics: Metrics, handle: SupervisorHandle) -> partial[object]:
+    outlets = connection.Outlets(
+        scheduler=mail.scheduler,
+        generator=mail.generator,
+        journal=mail.journal,
+        metrics=metrics,
+        wall=time.time,
+        cluster=settings.cluster_id,
+    )
+    return partial(connections.run, mail.connections, outlets=outlets, handle=handle)
+
+
+def _build_xds(settings: Settings, mail: Mailboxes, metrics: Metrics) -> grpc_server.Endpoint:
+    limits = Limits(
+        max_message_size=settings.max_receive_size,
+        max_concurrent_streams=settings.max_streams,
+        keepalive_interval=settings.keepalive_interval,
+        keepalive_timeout=settings.keepalive_timeout,
+    )
+    handlers = ads_service.build_handlers(mail.connections, metrics)
+    make = partial(Server, handlers, limits, on_crash=grpc_server.report_crash)
+    return grpc_server.Endpoint(address=settings.grpc_addr, make=make)
+
+
+def _debug(
+    settings: Settings, mail: Mailboxes, metrics: Metrics, handle: SupervisorHandle, ready: trio.Event
+) -> tuple[ChildSpec, ...]:
+    addresses = tuple(dict.fromkeys(filter(None, (settings.http_addr, settings.monitoring_addr))))
+    if not addresses:
+        return ()
+    sources = debug.Sources(
+        connections=mail.connections,
+        journal=mail.journal,
+        metrics=metrics,
+        handle=handle,
+        ready=ready.is_set,
+        allow_kill=settings.allow_kill,
+    )
+    return (ChildSpec(name="debug", start=partial(debug.run, sources=sources, addresses=addresses)),)

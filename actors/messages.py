@@ -59,7 +59,17 @@ class ResendConfig:
     asked_by: str
 
 
-ToIntake = SourceChanged | ResendConfig
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CausesSettled:
+    """From the snapshot builder (control): a snapshot with all causes up to this id is built and handed on.
+
+    Until then intake keeps the causes of its changes, so that whoever dies in between does not take them along.
+    """
+
+    last_cause: int
+
+
+ToIntake = SourceChanged | ResendConfig | CausesSettled
 
 
 # --- to the debouncer ------------------------------------------------------------------------------------------------
@@ -179,11 +189,14 @@ ToPushScheduler = (
 # --- to the factory of connections -----------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamAccepted:
-    """From the ADS service (flow): a stream wants a connection actor. `ended` is answered when it has ended."""
+    """From the ADS service (flow): a stream wants a connection actor, reachable at `inbox`. `ended` is answered when
+    the actor is done with it; the stream then ends with that status.
+    """
 
     port: StreamPort
     delta: bool
-    ended: Reply[None]
+    inbox: Mailbox[ToConnection]
+    ended: Reply[StreamStatus]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +212,14 @@ class Describe:
     reply: Reply[tuple[ConnectionDescription, ...]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStatus:
+    """How a stream ends: a gRPC status code (0 = OK) and its message."""
+
+    code: int = 0
+    message: str = ""
+
+
 ToConnections = StreamAccepted | RollCall | Describe
 
 
@@ -212,24 +233,32 @@ class RequestReceived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEnded:
-    """From the reader of the stream (flow): no further request will come. `reason` is for the log."""
+    """From the reader of the stream (flow): no further request will come. `code` is the gRPC status that the stream
+    should end with, 0 unless the client broke a rule.
+    """
 
     reason: str
+    code: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Welcome:
-    """From the push scheduler (control): the snapshot and the view to answer from; replaces what was known before."""
+    """From the push scheduler (control): the snapshot and the view to answer from; replaces what was known before.
+
+    `request` is the newest change: to a client that was being served already, this is the push of it.
+    """
 
     context: PushContext
     view: View
     scope: SidecarScope
+    request: PushRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushTo:
-    """From the push scheduler (control): offer these sets to the client. The connection sends what differs.
+    """From the push scheduler (control): offer these types to the client. The connection sends what differs.
 
+    `resources` holds the sets that are built already; what else of `types` the client watches by now is asked for.
     `queued_at`, `granted_at`: monotonic seconds.
     """
 
@@ -237,6 +266,7 @@ class PushTo:
     view: View
     scope: SidecarScope
     request: PushRequest
+    types: frozenset[str]
     resources: Mapping[str, ResourceSet]
     queued_at: float
     granted_at: float

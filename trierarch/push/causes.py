@@ -39,6 +39,15 @@ class Causes:
     kept: tuple[Cause, ...] = ()
     dropped: int = 0
 
+    @property
+    def last_id(self) -> int:
+        """The newest cause that is kept; 0 without any."""
+        return max((cause.id for cause in self.kept), default=0)
+
+    def after(self, last_id: int) -> Causes:
+        """What is left when all causes up to `last_id` are settled. Those only counted were among them or are newer."""
+        return Causes(kept=tuple(cause for cause in self.kept if cause.id > last_id))
+
     def merged(self, other: Causes) -> Causes:
         """Both together. A cause that is in both counts once (a resent request does not double its causes)."""
         known = {cause.id for cause in self.kept}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from trierarch.push.causes import Causes, Stages
+from trierarch.push.causes import Cause, Causes, Stages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,3 +58,64 @@ class PushRecord:
     answered_at: float = 0.0
     finished_wall: float = 0.0
     outcome: Outcome
+
+
+def stage_times(record: PushRecord) -> dict[str, float]:
+    """How long each stage took, in milliseconds; stages that did not happen are left out."""
+    moments = (
+        ("seen", record.stages.seen_at),
+        ("debounced", record.stages.debounced_at),
+        ("built", record.stages.built_at),
+        ("generated", record.queued_at),
+        ("granted", record.granted_at),
+        ("written", record.written_at),
+        ("acknowledged", record.answered_at),
+    )
+    known = [(name, moment) for name, moment in moments if moment]
+    return {
+        name: round((moment - before) * 1000, 3) for (_, before), (name, moment) in zip(known, known[1:], strict=False)
+    }
+
+
+def record_fields(record: PushRecord) -> dict[str, object]:
+    """The record as plain data: the keys of the canonical log line, and an item of `/debug/pushes`."""
+    return {
+        "proxy": record.proxy,
+        "connection": record.connection,
+        "snapshot": record.snapshot,
+        "outcome": record.outcome.value,
+        "causes": [cause_fields(cause) for cause in record.causes.kept],
+        "more_causes": record.causes.dropped,
+        "reasons": dict(record.reasons),
+        "forced": record.forced,
+        "sent": [sent_fields(item) for item in record.sent],
+        "skipped": dict(record.skipped),
+        "stages": stage_times(record),
+        "finished": record.finished_wall,
+    }
+
+
+def cause_fields(cause: Cause) -> dict[str, object]:
+    """A cause as plain data."""
+    return {
+        "id": cause.id,
+        "source": cause.source,
+        "kind": cause.kind,
+        "namespace": cause.namespace,
+        "name": cause.name,
+        "resource_version": cause.resource_version,
+        "event": cause.event.value,
+    }
+
+
+def sent_fields(item: TypeSent) -> dict[str, object]:
+    """One response of a push as plain data; `size` in bytes."""
+    return {
+        "type": item.short,
+        "sent": item.sent,
+        "removed": item.removed,
+        "size": item.size,
+        "nonce": item.nonce,
+        "version": item.version,
+        "error": item.error,
+    }

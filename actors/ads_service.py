@@ -1,0 +1,76 @@
+"""The Aggregated Discovery Service: hands each stream to a connection actor and reads its requests for it.
+
+This is no actor but what runs in the task of each gRPC stream: a reader that decodes and passes on, with the mailbox's
+flow lane as the brake, and a wait for the end.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.mailbox import Abandoned, Mailbox, Reply
+from actors.messages import RequestReceived, StreamAccepted, StreamEnded, StreamStatus
+from actors.ports import StreamClosed
+from protocol.errors import RemoteError
+from protocol.wire import decode_delta_request, decode_sotw_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from actors.messages import ToConnection, ToConnections
+    from actors.metrics import Metrics
+    from actors.ports import StreamHandler, StreamPort
+    from protocol.xds.requests import Request
+
+_SERVICE = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
+SOTW_METHOD = _SERVICE + "StreamAggregatedResources"
+DELTA_METHOD = _SERVICE + "DeltaAggregatedResources"
+UNAVAILABLE = 14
+
+
+def build_handlers(connections: Mailbox[ToConnections], metrics: Metrics) -> Mapping[str, StreamHandler]:
+    """The gRPC methods of ADS."""
+    return {
+        SOTW_METHOD: partial(serve_stream, connections=connections, metrics=metrics, delta=False),
+        DELTA_METHOD: partial(serve_stream, connections=connections, metrics=metrics, delta=True),
+    }
+
+
+async def serve_stream(port: StreamPort, *, connections: Mailbox[ToConnections], metrics: Metrics, delta: bool) -> None:
+    """Serve one stream until its connection actor is done with it. Raises `RemoteError` for an end other than OK."""
+    inbox: Mailbox[ToConnection] = Mailbox("connection", flow=1, control=100)
+    ended: Reply[StreamStatus] = Reply()
+    await connections.send(StreamAccepted(port=port, delta=delta, inbox=inbox, ended=ended))
+    decode: Callable[[bytes], Request] = decode_delta_request if delta else decode_sotw_request
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read_requests, port, inbox, decode, metrics)
+        status = await _wait_for_end(ended)
+        nursery.cancel_scope.cancel()
+    if status.code:
+        raise RemoteError(status.code, status.message)
+
+
+async def read_requests(
+    port: StreamPort, inbox: Mailbox[ToConnection], decode: Callable[[bytes], Request], metrics: Metrics
+) -> None:
+    """Pass requests on until the client has no more."""
+    ended = StreamEnded(reason="closed by the client")
+    try:
+        while (message := await port.receive()) is not None:
+            metrics.note_request_size(len(message))
+            await inbox.send(RequestReceived(request=decode(message)))
+    except StreamClosed as closed:
+        ended = StreamEnded(reason=closed.message)
+    except RemoteError as error:
+        ended = StreamEnded(reason=error.message, code=error.code)
+    await inbox.send(ended)
+
+
+async def _wait_for_end(ended: Reply[StreamStatus]) -> StreamStatus:
+    try:
+        return await ended.wait()
+    except Abandoned:
+        return StreamStatus(code=UNAVAILABLE, message="the connection was lost; connect again")

@@ -1,0 +1,352 @@
+"""One client's stream: steps its session by requests and pushes, and writes what the session has to say.
+
+Owns: the `AdsSession`, the `Proxy` and the pushes that are not answered yet. Session and proxy are kept in a `Slot`.
+Receives: `RequestReceived` and `StreamEnded` from the stream's reader; `Welcome` and `PushTo` from the push scheduler;
+    `Announce` and `DescribeConnection` from the factory.
+Sends: responses to the client; `ConnectionOpened`, `TypesWatched`, `PushWritten`, `FirstConfigurationAcked` to the
+    scheduler; `Generate` to the generator; `PushRecorded` to the journal.
+Dies when: a step breaks a rule of its own. (What the client does wrong ends its stream, not the actor.)
+Recovers by: going on from the last session in its slot, which then owes the client everything, and announcing itself;
+    the welcome that follows brings it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, assert_never
+
+import trio
+
+from actors.logs import get_logger
+from actors.mailbox import ask
+from actors.messages import (
+    Announce,
+    ConnectionDescription,
+    ConnectionOpened,
+    DescribeConnection,
+    FirstConfigurationAcked,
+    Generate,
+    PushRecorded,
+    PushTo,
+    PushWritten,
+    RequestReceived,
+    StreamEnded,
+    StreamStatus,
+    TypesWatched,
+    WatchDescription,
+    Welcome,
+)
+from protocol.errors import RemoteError
+from protocol.xds.events import Acked, Asked, Event, Nacked, StaleNonce, Unsubscribed
+from trierarch.envoy.node import decode_proxy
+from trierarch.envoy.types import LISTENER, ROUTE, TYPE_RULES
+from trierarch.push.open_pushes import OpenPushes
+from trierarch.push.request import PushRequest
+from trierarch.push.status import Outcome, PushRecord, TypeSent, record_fields
+
+if TYPE_CHECKING:
+    from actors.mailbox import Mailbox
+    from actors.messages import ToConnection, ToGenerator, ToJournal, ToPushScheduler
+    from actors.metrics import Metrics
+    from actors.ports import StreamPort
+    from protocol.xds.events import Response
+    from protocol.xds.requests import Request
+    from protocol.xds.resources import ResourceSet
+    from protocol.xds.session import AdsSession
+    from trierarch.push.proxy import Proxy
+
+log = get_logger()
+
+MOST_WAITING = 100
+"""Requests that a client may send before it is welcomed; more is abuse."""
+
+INVALID_ARGUMENT, RESOURCE_EXHAUSTED = 3, 8
+
+_ASKED = PushRequest(reasons={"proxyrequest": 1})
+
+
+@dataclass(slots=True)
+class Slot:
+    """What outlives a crash of the actor: written by it, read by its successor. `connected_at` is wall clock seconds."""
+
+    number: int
+    port: StreamPort
+    delta: bool
+    connected_at: float
+    session: AdsSession
+    proxy: Proxy | None = None
+
+    @property
+    def name(self) -> str:
+        """The connection's id, as istiod forms it: proxy id and a number; before the node is known, the number."""
+        return f"{self.proxy.id}-{self.number}" if self.proxy else f"?-{self.number}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlets:
+    """Where a connection's messages go, and what it may look at."""
+
+    scheduler: Mailbox[ToPushScheduler]
+    generator: Mailbox[ToGenerator]
+    journal: Mailbox[ToJournal]
+    metrics: Metrics
+    wall: Callable[[], float]
+    cluster: str
+
+
+async def run(
+    inbox: Mailbox[ToConnection],
+    *,
+    slot: Slot,
+    outlets: Outlets,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> StreamStatus:
+    """Serve the stream until it ends; returns the status that it ends with."""
+    slot.session = slot.session.resumed()  # a predecessor may have died between a step and its response
+    connection = Connection(inbox, slot, outlets)
+    connection.announce()
+    task_status.started()
+    try:
+        while not connection.ended:
+            message = await connection.next_message()
+            if message is not None:
+                await connection.handle(message)
+        return StreamStatus()
+    except RemoteError as error:
+        log.info("stream_refused", connection=slot.name, code=error.code, reason=error.message)
+        return StreamStatus(code=error.code, message=error.message)
+    finally:
+        connection.close()
+
+
+class Connection:
+    """The state of one life of the actor."""
+
+    def __init__(self, inbox: Mailbox[ToConnection], slot: Slot, outlets: Outlets) -> None:
+        self.ended = False
+        self._inbox = inbox
+        self._slot = slot
+        self._outlets = outlets
+        self._place: Welcome | None = None
+        self._waiting: list[Request] = []
+        self._open = OpenPushes()
+        self._started = False
+
+    # --- the life of the stream --------------------------------------------------------------------------------------
+    def announce(self) -> None:
+        """Tell the scheduler who is here, once the client has said so."""
+        if self._slot.proxy is not None:
+            self._outlets.scheduler.post(
+                ConnectionOpened(
+                    connection=self._slot.name,
+                    proxy=self._slot.proxy,
+                    mailbox=self._inbox,
+                    types=frozenset(self._slot.session.watched),
+                )
+            )
+
+    async def next_message(self) -> ToConnection | None:
+        """The next message, or None when it was time to give up on an answer."""
+        deadline = self._open.deadline()
+        with trio.move_on_at(math.inf if deadline is None else deadline):
+            return await self._inbox.receive()
+        for record in self._open.expire(trio.current_time()):
+            self._finish(record)
+        return None
+
+    async def handle(self, message: ToConnection) -> None:
+        """Step by one message."""
+        match message:
+            case RequestReceived(request=request):
+                await self._receive(request)
+            case PushTo():
+                await self._push(message)
+            case Welcome():
+                await self._settle(message)
+            case Announce():
+                self.announce()
+            case DescribeConnection(reply=reply):
+                with reply:
+                    reply.answer(self._describe())
+            case StreamEnded(reason=reason, code=0):
+                self.ended = True
+                log.info("stream_ended", connection=self._slot.name, reason=reason)
+            case StreamEnded(reason=reason, code=code):
+                raise RemoteError(code, reason)
+            case never:
+                assert_never(never)
+
+    def close(self) -> None:
+        """Finish the records of whatever was not answered."""
+        for record in self._open.close():
+            self._finish(record)
+
+    # --- requests ----------------------------------------------------------------------------------------------------
+    async def _receive(self, request: Request) -> None:
+        if self._slot.proxy is None:
+            self._introduce(request)
+        if self._place is None:
+            self._waiting.append(request)
+            if len(self._waiting) > MOST_WAITING:
+                raise RemoteError(RESOURCE_EXHAUSTED, "too many requests before the first answer")
+        else:
+            await self._step(request)
+
+    def _introduce(self, request: Request) -> None:
+        """The first request says who the client is; later nodes are ignored (xds-server.md §4.3)."""
+        if not request.node:
+            raise RemoteError(INVALID_ARGUMENT, "missing node information")
+        self._slot.proxy = proxy = decode_proxy(request.node, self._outlets.cluster)
+        peer = self._slot.port.peer.address
+        log.info("stream_opened", connection=self._slot.name, node=proxy.node_id, peer=peer, delta=self._slot.delta)
+        self.announce()
+
+    async def _step(self, request: Request) -> None:
+        watched = self._slot.session.watches.keys()
+        self._slot.session, events = self._slot.session.receive(request)
+        for event in events:
+            self._note(event)
+        if self._slot.session.watches.keys() != watched:
+            types = frozenset(self._slot.session.watches)
+            self._outlets.scheduler.post(TypesWatched(connection=self._slot.name, types=types))
+        asked = tuple(event.type_url for event in events if isinstance(event, Asked))
+        if asked:
+            await self._offer(asked, {}, _push_record(self._slot, self._place, _ASKED))
+
+    def _note(self, event: Event) -> None:
+        metrics = self._outlets.metrics
+        match event:
+            case Acked(type_url=url, nonce=nonce):
+                self._answered(nonce, "")
+                self._acked_first(url)
+            case Nacked(type_url=url, nonce=nonce, code=code, message=reason):
+                short = TYPE_RULES[url].short
+                metrics.rejects.labels(short.lower()).inc()
+                log.warning("resources_rejected", connection=self._slot.name, type=short, code=code, reason=reason)
+                self._answered(nonce, reason or "rejected")
+            case StaleNonce(type_url=url, nonce=nonce):
+                metrics.expired_nonces.labels(TYPE_RULES[url].short.lower()).inc()
+                self._answered(nonce, "")
+            case Asked() | Unsubscribed():
+                pass
+            case never:
+                assert_never(never)
+
+    def _acked_first(self, type_url: str) -> None:
+        """A client that has its listeners or routes can work: the next one may be admitted."""
+        if not self._started and type_url in (LISTENER, ROUTE):
+            self._started = True
+            self._outlets.scheduler.post(FirstConfigurationAcked(connection=self._slot.name))
+
+    # --- pushes ------------------------------------------------------------------------------------------------------
+    async def _settle(self, welcome: Welcome) -> None:
+        """Take a place in a snapshot; bring what is watched already up to it, then answer what has waited."""
+        self._place = welcome
+        record = _push_record(self._slot, welcome, welcome.request)
+        await self._offer(tuple(self._slot.session.watches), {}, record)
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            await self._step(request)
+
+    async def _push(self, push: PushTo) -> None:
+        self._place = Welcome(context=push.context, view=push.view, scope=push.scope, request=push.request)
+        record = _push_record(self._slot, self._place, push.request)
+        record = replace(record, queued_at=push.queued_at, granted_at=push.granted_at)
+        await self._offer(tuple(push.types), push.resources, record)
+        self._outlets.scheduler.post(PushWritten(connection=self._slot.name))
+        self._outlets.metrics.convergence_time.observe(trio.current_time() - push.queued_at)
+
+    async def _offer(self, types: tuple[str, ...], ready: Mapping[str, ResourceSet], record: PushRecord) -> None:
+        """Offer types in push order, write what differs, and record what came of it."""
+        due = self._slot.session.due(types)
+        resources = {**ready, **await self._generated(tuple(url for url in due if url not in ready))}
+        sent, skipped = [], {}
+        for url in due:
+            response = await self._respond(url, resources[url])
+            if response is None:
+                skipped[TYPE_RULES[url].short] = "nothing differs"
+            else:
+                sent.append(_sent(response))
+        self._written(replace(record, sent=tuple(sent), skipped=skipped, written_at=trio.current_time()))
+
+    async def _generated(self, types: tuple[str, ...]) -> Mapping[str, ResourceSet]:
+        place = self._place
+        if not types or place is None:
+            return {}
+        return await ask(
+            self._outlets.generator,
+            lambda reply: Generate(view=place.view, scope=place.scope, context=place.context, types=types, reply=reply),
+        )
+
+    async def _respond(self, type_url: str, resources: ResourceSet) -> Response | None:
+        self._slot.session, response = self._slot.session.respond(type_url, resources)
+        if response is not None:
+            await self._slot.port.send(response.buffers)
+            self._outlets.metrics.pushes.labels(TYPE_RULES[type_url].short.lower()).inc()
+            self._outlets.metrics.config_size.labels(type_url).observe(response.size)
+        return response
+
+    # --- records -----------------------------------------------------------------------------------------------------
+    def _written(self, record: PushRecord) -> None:
+        if record.sent:
+            self._open.begin(record, trio.current_time())
+        elif record.causes.kept or record.forced:
+            self._finish(record)
+
+    def _answered(self, nonce: str, error: str) -> None:
+        for record in self._open.answered(nonce, error, trio.current_time()):
+            self._finish(record)
+
+    def _finish(self, record: PushRecord) -> None:
+        record = replace(record, finished_wall=self._outlets.wall())
+        self._outlets.journal.post(PushRecorded(record=record))
+        log.info("push_finished", **record_fields(record))
+
+    def _describe(self) -> ConnectionDescription:
+        session, proxy = self._slot.session, self._slot.proxy
+        return ConnectionDescription(
+            connection=self._slot.name,
+            proxy=proxy,
+            address=self._slot.port.peer.address,
+            connected_at=self._slot.connected_at,
+            delta=self._slot.delta,
+            snapshot=self._place.context.number if self._place else 0,
+            watches={url: _describe_watch(session, url) for url in session.watched},
+        )
+
+
+def _describe_watch(session: AdsSession, type_url: str) -> WatchDescription:
+    watch = session.watches[type_url]
+    return WatchDescription(
+        names=tuple(sorted(watch.names)),
+        nonce_sent=watch.nonce,
+        nonce_acked=watch.acked,
+        last_error=watch.rejection.message if watch.rejection else "",
+        resources=watch.sent,
+    )
+
+
+def _push_record(slot: Slot, place: Welcome | None, request: PushRequest) -> PushRecord:
+    return PushRecord(
+        proxy=slot.proxy.id if slot.proxy else "",
+        connection=slot.name,
+        snapshot=place.context.number if place else 0,
+        causes=request.causes,
+        reasons=request.reasons,
+        forced=request.forced,
+        stages=request.stages,
+        outcome=Outcome.UNCHANGED,
+    )
+
+
+def _sent(response: Response) -> TypeSent:
+    return TypeSent(
+        short=TYPE_RULES[response.type_url].short,
+        nonce=response.nonce,
+        version=response.version,
+        sent=response.sent,
+        removed=response.removed,
+        size=response.size,
+    )

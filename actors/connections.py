@@ -1,0 +1,136 @@
+"""The factory of connections: one supervised connection actor for each stream.
+
+Owns: the map of live connections and their slots.
+Receives: `StreamAccepted` from the ADS service, `RollCall` from a restarted scheduler, `Describe` from the debug pages.
+Sends: `Announce` and `DescribeConnection` to connections, `ConnectionClosed` to the scheduler; answers `ended`.
+Dies when: nothing known. A connection that crashes twice within 5 s ends its own stream only.
+Recovers by: nothing to do: its death resets all streams, and their Envoys come back with what they have.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, assert_never
+
+import trio
+
+from actors import connection
+from actors.connection import Outlets, Slot
+from actors.mailbox import Abandoned, Reply
+from actors.messages import (
+    Announce,
+    ConnectionClosed,
+    ConnectionDescription,
+    Describe,
+    DescribeConnection,
+    RollCall,
+    StreamAccepted,
+    StreamStatus,
+)
+from actors.supervision import ChildSpec, Factory, Restart, SupervisorHandle, open_factory
+from protocol.xds.session import AdsSession
+from trierarch.envoy.types import TYPE_RULES
+
+if TYPE_CHECKING:
+    from actors.mailbox import Mailbox
+    from actors.messages import ToConnections
+
+UNAVAILABLE = 14
+
+
+async def run(
+    inbox: Mailbox[ToConnections],
+    *,
+    outlets: Outlets,
+    handle: SupervisorHandle,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Start a connection for each stream, for ever."""
+    async with open_factory("connections", handle=handle, intensity=1, period=5.0) as factory:
+        connections = Connections(factory, outlets)
+        task_status.started()
+        try:
+            while True:
+                await connections.handle(await inbox.receive())
+        finally:
+            connections.abandon()
+
+
+class Connections:
+    """The live connections, by number."""
+
+    def __init__(self, factory: Factory, outlets: Outlets) -> None:
+        self._factory = factory
+        self._outlets = outlets
+        self._numbers = count(1)
+        self._live: dict[int, tuple[Slot, StreamAccepted]] = {}
+
+    async def handle(self, message: ToConnections) -> None:
+        """Step by one message."""
+        match message:
+            case StreamAccepted() as stream:
+                await self.start(stream)
+            case RollCall():
+                self.call_the_roll()
+            case Describe(proxy_id=proxy_id, reply=reply):
+                with reply:
+                    reply.answer(await self.describe(proxy_id))
+            case never:
+                assert_never(never)
+
+    async def start(self, stream: StreamAccepted) -> None:
+        """A connection actor for a stream; the stream is told when it is done."""
+        number = next(self._numbers)
+        make = AdsSession.delta if stream.delta else AdsSession.sotw
+        slot = Slot(
+            number=number,
+            port=stream.port,
+            delta=stream.delta,
+            connected_at=time.time(),
+            session=make(TYPE_RULES, f"{number:x}"),
+        )
+        spec = ChildSpec(
+            name=f"connection-{number}", start=partial(self._serve, stream, slot), restart=Restart.TRANSIENT
+        )
+        self._live[number] = (slot, stream)
+        await self._factory.start(spec, on_giving_up=partial(self._give_up, stream, slot))
+
+    async def _serve(self, stream: StreamAccepted, slot: Slot, *, task_status: trio.TaskStatus[None]) -> None:
+        status = await connection.run(stream.inbox, slot=slot, outlets=self._outlets, task_status=task_status)
+        self._end(stream, slot, status)
+
+    def _give_up(self, stream: StreamAccepted, slot: Slot, _: str) -> None:
+        self._outlets.metrics.internal_errors.inc()
+        self._end(stream, slot, StreamStatus(code=UNAVAILABLE, message="the connection failed; connect again"))
+
+    def _end(self, stream: StreamAccepted, slot: Slot, status: StreamStatus) -> None:
+        self._live.pop(slot.number, None)
+        if slot.proxy is not None:
+            self._outlets.scheduler.post(ConnectionClosed(connection=slot.name))
+        with stream.ended as ended:
+            ended.answer(status)
+
+    def abandon(self) -> None:
+        """Tell all streams and the scheduler that nobody serves these connections any more."""
+        status = StreamStatus(code=UNAVAILABLE, message="the control plane restarts its connections; connect again")
+        for slot, stream in tuple(self._live.values()):
+            self._end(stream, slot, status)
+
+    def call_the_roll(self) -> None:
+        """Let everybody announce itself."""
+        for _, stream in self._live.values():
+            stream.inbox.post(Announce())
+
+    async def describe(self, proxy_id: str) -> tuple[ConnectionDescription, ...]:
+        """Ask the connections whose id contains `proxy_id`; those that end meanwhile are left out."""
+        found = []
+        for slot, stream in tuple(self._live.values()):
+            if slot.proxy is not None and proxy_id in slot.name:
+                reply: Reply[ConnectionDescription] = Reply()
+                stream.inbox.post(DescribeConnection(reply=reply))
+                with trio.move_on_after(1.0), suppress(Abandoned):
+                    found.append(await reply.wait())
+        return tuple(found)

@@ -1,0 +1,158 @@
+"""The debug pages over HTTP: readiness, metrics, who is connected, what was sent, why, and which actors run.
+
+Owns: nothing. It asks the connections, the journal and the supervision tree.
+Receives: HTTP requests.
+Sends: `Describe` to the factory of connections, `ReadJournal` to the journal; kills an actor where that is allowed.
+Dies when: its port cannot be opened.
+Recovers by: opening it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import trio
+from hypercorn.config import Config
+from hypercorn.trio import serve
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from actors import debug_pages
+from actors.mailbox import ask
+from actors.messages import Describe, ReadJournal
+from trierarch.push.status import record_fields
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from actors.mailbox import Mailbox
+    from actors.messages import ConnectionDescription, ToConnections, ToJournal
+    from actors.metrics import Metrics
+    from actors.supervision import SupervisorHandle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Whom the pages ask. `ready` says whether proxies can be served."""
+
+    connections: Mailbox[ToConnections]
+    journal: Mailbox[ToJournal]
+    metrics: Metrics
+    handle: SupervisorHandle
+    ready: Callable[[], bool]
+    allow_kill: bool
+
+
+async def run(
+    *, sources: Sources, addresses: tuple[str, ...], task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Serve the pages at all addresses (HOST:PORT)."""
+    config = Config()
+    config.bind = list(addresses)
+    config.accesslog = None
+    config.errorlog = None
+    config.graceful_timeout = 1.0
+    async with trio.open_nursery() as nursery:
+        await nursery.start(serve, build_app(sources), config)
+        task_status.started()
+
+
+def build_app(sources: Sources) -> Starlette:
+    """The pages as an ASGI application."""
+    pages = Pages(sources)
+    return Starlette(
+        routes=[
+            Route("/", pages.index),
+            Route("/debug", pages.index),
+            Route("/ready", pages.ready),
+            Route("/version", pages.version),
+            Route("/metrics", pages.metrics),
+            Route("/debug/syncz", pages.syncz),
+            Route("/debug/adsz", pages.adsz),
+            Route("/debug/config_dump", pages.config_dump),
+            Route("/debug/pushes", pages.pushes),
+            Route("/debug/actors", pages.actors),
+            Route("/debug/actors/{name}/kill", pages.kill, methods=["POST"]),
+        ]
+    )
+
+
+class Pages:
+    """One method a page."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    async def index(self, request: Request) -> Response:
+        """A list of all pages."""
+        paths = [route.path for route in request.app.routes if isinstance(route, Route)]
+        return PlainTextResponse("\n".join(paths) + "\n")
+
+    async def ready(self, _: Request) -> Response:
+        """200 once proxies can be served."""
+        return PlainTextResponse("ready\n") if self._sources.ready() else PlainTextResponse("not ready\n", 503)
+
+    async def version(self, _: Request) -> Response:
+        """The program's version."""
+        return PlainTextResponse(debug_pages.program_version() + "\n")
+
+    async def metrics(self, _: Request) -> Response:
+        """Prometheus' text format."""
+        return Response(generate_latest(self._sources.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+    async def syncz(self, request: Request) -> Response:
+        """For each proxy and type, the nonce sent and the nonce acknowledged."""
+        namespace = request.query_params.get("namespace", "")
+        found = await self._describe("")
+        return JSONResponse(
+            [debug_pages.sync_status(each) for each in found if namespace in ("", each.proxy.namespace)]
+        )
+
+    async def adsz(self, request: Request) -> Response:
+        """Connected clients and what they watch."""
+        found = await self._describe(request.query_params.get("proxyID", ""))
+        clients = [debug_pages.client(each) for each in found]
+        return JSONResponse({"totalClients": len(clients), "clients": clients})
+
+    async def config_dump(self, request: Request) -> Response:
+        """What one proxy was sent, in the shape of Envoy's own page."""
+        proxy_id = request.query_params.get("proxyID", "")
+        if not proxy_id:
+            return PlainTextResponse("say which proxy: ?proxyID=...\n", 400)
+        found = await self._describe(proxy_id)
+        if not found:
+            return PlainTextResponse(f"no proxy like {proxy_id!r} is connected here\n", 404)
+        endpoints = "include_eds" in request.query_params
+        return JSONResponse(await trio.to_thread.run_sync(debug_pages.config_dump, found[0], endpoints))
+
+    async def pushes(self, request: Request) -> Response:
+        """What came of the last pushes and why they were made."""
+        limit = request.query_params.get("limit", "100")
+        if not limit.isdigit():
+            return PlainTextResponse("limit is not a number\n", 400)
+        proxy_id = request.query_params.get("proxyID", "")
+        records = await ask(
+            self._sources.journal, lambda reply: ReadJournal(proxy_id=proxy_id, limit=int(limit), reply=reply)
+        )
+        return JSONResponse([record_fields(record) for record in records])
+
+    async def actors(self, _: Request) -> Response:
+        """The supervision tree's children."""
+        return JSONResponse([debug_pages.actor(child) for child in self._sources.handle.statistics()])
+
+    async def kill(self, request: Request) -> Response:
+        """Kill an actor, where that is allowed."""
+        name = request.path_params["name"]
+        if not self._sources.allow_kill:
+            return PlainTextResponse("killing is not allowed; start with --allow-kill\n", 403)
+        if not self._sources.handle.kill(name):
+            return PlainTextResponse(f"no actor {name!r} is running; see /debug/actors\n", 404)
+        return PlainTextResponse(f"killed {name}\n")
+
+    async def _describe(self, proxy_id: str) -> tuple[ConnectionDescription, ...]:
+        found = await ask(self._sources.connections, lambda reply: Describe(proxy_id=proxy_id, reply=reply))
+        return tuple(sorted(found, key=lambda each: (each.proxy.cluster, each.proxy.namespace, each.connection)))

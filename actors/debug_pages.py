@@ -1,0 +1,85 @@
+"""The debug pages' content: descriptions as plain data in istiod's shapes (xds-server.md §10.4). Nothing is asked here."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from trierarch.envoy.dump import dump_resources
+from trierarch.envoy.types import CLUSTER, ENDPOINT, EXTENSION, LISTENER, ROUTE, SECRET
+
+if TYPE_CHECKING:
+    from actors.messages import ConnectionDescription, WatchDescription
+    from actors.supervision import ChildStatistics
+
+Plain = dict[str, Any]
+
+_SYNC_NAMES = {
+    CLUSTER: "cluster",
+    LISTENER: "listener",
+    ROUTE: "route",
+    ENDPOINT: "endpoint",
+    EXTENSION: "extensionconfig",
+}
+
+
+def program_version() -> str:
+    """Name and version."""
+    return f"trierarch {version('trierarch')}"
+
+
+def sync_status(connection: ConnectionDescription) -> Plain:
+    """One item of /debug/syncz."""
+    status: Plain = {
+        "cluster_id": connection.proxy.cluster,
+        "proxy": connection.proxy.id,
+        "proxy_type": connection.proxy.type.value,
+        "proxy_version": connection.proxy.istio_version,
+        "istio_version": connection.proxy.istio_version,
+        "resources": {url: _sync_of(watch) for url, watch in connection.watches.items()},
+    }
+    for url, name in _SYNC_NAMES.items():
+        watch = connection.watches.get(url)
+        if watch is not None:
+            status[f"{name}_sent"] = watch.nonce_sent
+            status[f"{name}_acked"] = watch.nonce_acked
+    return status
+
+
+def _sync_of(watch: WatchDescription) -> Plain:
+    return {"sent": watch.nonce_sent, "acked": watch.nonce_acked, "lastError": watch.last_error}
+
+
+def client(connection: ConnectionDescription) -> Plain:
+    """One client of /debug/adsz."""
+    proxy = connection.proxy
+    return {
+        "connectionId": connection.connection,
+        "connectedAt": datetime.fromtimestamp(connection.connected_at, UTC).isoformat(),
+        "address": connection.address,
+        "labels": dict(proxy.labels),
+        "metadata": dict(proxy.metadata),
+        "locality": proxy.locality._asdict(),
+        "delta": connection.delta,
+        "snapshot": connection.snapshot,
+        "watches": {url: list(watch.names) for url, watch in connection.watches.items()},
+    }
+
+
+def actor(child: ChildStatistics) -> Plain:
+    """One item of /debug/actors."""
+    return {
+        "name": child.name,
+        "supervisor": child.supervisor,
+        "state": child.state.value,
+        "restarts": child.restarts,
+        "reason": child.reason,
+    }
+
+
+def config_dump(connection: ConnectionDescription, endpoints: bool) -> Plain:
+    """What a proxy was sent, in the shape of Envoy's /config_dump."""
+    wanted = [CLUSTER, *([ENDPOINT] if endpoints else []), LISTENER, ROUTE, SECRET, EXTENSION]
+    watches = connection.watches
+    return {"configs": [dump_resources(url, watches[url].resources) for url in wanted if url in watches]}

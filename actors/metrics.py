@@ -1,0 +1,60 @@
+"""The metrics, with istiod's names where it has them (xds-server.md §10.1). Made by the wiring, given to the actors."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_SECONDS = (0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30)
+_SIZES = (1, 1e4, 1e6, 4e6, 1e7, 4e7)
+
+
+class Metrics:
+    """One registry and everything in it. Attributes are named for what they count."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.inbound_updates = Counter("pilot_inbound_updates", "Changes that came in", ["type"], registry=registry)
+        self.push_triggers = Counter("pilot_push_triggers", "Pushes to proxies by reason", ["type"], registry=registry)
+        self.debounce_time = Histogram(
+            "pilot_debounce_time", "From the first change to the snapshot", buckets=_SECONDS, registry=registry
+        )
+        self.snapshot_time = Histogram(
+            "pilot_pushcontext_init_seconds", "Time to build a snapshot", buckets=_SECONDS, registry=registry
+        )
+        self.queue_time = Histogram(
+            "pilot_proxy_queue_time", "From the snapshot to the grant of a push", buckets=_SECONDS, registry=registry
+        )
+        self.convergence_time = Histogram(
+            "pilot_proxy_convergence_time", "From the snapshot to the last byte", buckets=_SECONDS, registry=registry
+        )
+        self.pushes = Counter("pilot_xds_pushes", "Responses sent", ["type"], registry=registry)
+        self.config_size = Histogram(
+            "pilot_xds_config_size_bytes", "Size of responses", ["type"], buckets=_SIZES, registry=registry
+        )
+        self.connected = Gauge("pilot_xds", "Connected clients", ["version"], registry=registry)
+        self.services = Gauge("pilot_services", "Services known", registry=registry)
+        self.virtual_services = Gauge("pilot_virt_services", "Virtual services known", registry=registry)
+        self.expired_nonces = Counter(
+            "pilot_xds_expired_nonce", "Requests with a stale nonce", ["type"], registry=registry
+        )
+        self.rejects = Counter(
+            "pilot_total_xds_rejects", "Responses that a client rejected", ["type"], registry=registry
+        )
+        self.internal_errors = Counter(
+            "pilot_total_xds_internal_errors", "Streams that ended by an error of ours", registry=registry
+        )
+        self.largest_request = Gauge("pilot_xds_recv_max", "Largest request in bytes", registry=registry)
+        self.rejected_configs = Gauge(
+            "pilot_total_rejected_configs", "Documents that are not in force", ["type", "name"], registry=registry
+        )
+        self.restarts = Counter("trierarch_actor_restarts", "Restarts of actors", ["actor"], registry=registry)
+        self.memo_lookups = Counter(
+            "trierarch_memo_lookups", "Units of generation that were asked for", ["result"], registry=registry
+        )
+        self._largest_request = 0
+
+    def note_request_size(self, size: int) -> None:
+        """Remember the largest request so far, in bytes."""
+        if size > self._largest_request:
+            self._largest_request = size
+            self.largest_request.set(size)

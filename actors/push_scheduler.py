@@ -1,0 +1,325 @@
+"""Decides which proxies a snapshot concerns, has their resources built once for each view, and hands out the pushes.
+
+Owns: the fleet (who is connected, with which view), the Sidecar scopes in use, the sets last built for each view, the
+    `PushQueue` and the `Admission` of first configurations.
+Receives: `SnapshotBuilt` from the snapshot builder; `ConnectionOpened`, `TypesWatched`, `FirstConfigurationAcked`,
+    `PushWritten` from connections; `ConnectionClosed` from their factory.
+Sends: `Generate` to the generator; `Welcome` and `PushTo` to connections; `PushRecorded` for proxies that are skipped.
+Dies when: a step breaks a rule of its own.
+Recovers by: asking the builder for the snapshot again and calling the roll of connections.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, assert_never
+
+import trio
+
+from actors.mailbox import ask
+from actors.messages import (
+    ConnectionClosed,
+    ConnectionOpened,
+    FirstConfigurationAcked,
+    Generate,
+    PushRecorded,
+    PushTo,
+    PushWritten,
+    ResendSnapshot,
+    RollCall,
+    SnapshotBuilt,
+    TypesWatched,
+    Welcome,
+)
+from trierarch.envoy.types import TYPE_RULES
+from trierarch.push.admission import Admission
+from trierarch.push.fleet import Fleet, Member, union
+from trierarch.push.queue import PushQueue
+from trierarch.push.request import PushRequest
+from trierarch.push.scope import Skipped, affected_types, affects
+from trierarch.push.sidecar_scope import build_scope
+from trierarch.push.status import Outcome, PushRecord
+from trierarch.push.view import select_view
+
+if TYPE_CHECKING:
+    from actors.mailbox import Mailbox
+    from actors.messages import ToConnection, ToConnections, ToGenerator, ToJournal, ToPushScheduler, ToSnapshotBuilder
+    from actors.metrics import Metrics
+    from protocol.xds.resources import ResourceSet
+    from trierarch.push.context import PushContext
+    from trierarch.push.queue import Grant
+    from trierarch.push.sidecar_scope import SidecarScope
+    from trierarch.push.view import ScopeKey, View
+
+TYPE_URLS = {rules.short: url for url, rules in TYPE_RULES.items()}
+
+MEMBERS_PER_STEP = 20
+"""After placing so many members the event loop gets its turn: about 1 ms of work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlets:
+    """Where the scheduler's messages go."""
+
+    builder: Mailbox[ToSnapshotBuilder]
+    connections: Mailbox[ToConnections]
+    generator: Mailbox[ToGenerator]
+    journal: Mailbox[ToJournal]
+    metrics: Metrics
+    wall: Callable[[], float]
+    opened: Callable[[], None]
+    """Called when the first snapshot is here: proxies can be served from now on."""
+
+
+async def run(
+    inbox: Mailbox[ToPushScheduler],
+    *,
+    outlets: Outlets,
+    credits: int,
+    admitted: int,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Schedule for ever."""
+    scheduler = Scheduler(inbox, outlets, PushQueue(credits), Admission(admitted))
+    outlets.builder.post(ResendSnapshot())
+    outlets.connections.post(RollCall())
+    task_status.started()
+    while True:
+        message = await scheduler.next_message()
+        if message is not None:
+            await scheduler.handle(message)
+        await scheduler.work()
+
+
+@dataclass(slots=True)
+class Due:
+    """What a view waits for: `request` concerns all its members, `moved` only those that came from another view."""
+
+    request: PushRequest | None = None
+    moved: dict[str, PushRequest] = field(default_factory=dict)
+
+
+class Scheduler:
+    """The state of one life of the actor."""
+
+    def __init__(
+        self, inbox: Mailbox[ToPushScheduler], outlets: Outlets, queue: PushQueue, admission: Admission
+    ) -> None:
+        self._inbox = inbox
+        self._outlets = outlets
+        self._queue = queue
+        self._admission = admission
+        self._context: PushContext | None = None
+        self._newest = PushRequest()
+        self._fleet = Fleet()
+        self._mailboxes: dict[str, Mailbox[ToConnection]] = {}
+        self._scopes: dict[ScopeKey, SidecarScope] = {}
+        self._built: dict[View, dict[str, ResourceSet]] = {}
+        self._due: dict[View, Due] = {}
+
+    async def next_message(self) -> ToPushScheduler | None:
+        """The next message; None if there is work to do or a deadline has come."""
+        if self._due:
+            await trio.lowlevel.checkpoint()
+            return self._inbox.receive_nowait()
+        deadlines = (self._queue.deadline(), self._admission.deadline())
+        with trio.move_on_at(min((each for each in deadlines if each is not None), default=math.inf)):
+            return await self._inbox.receive()
+        return None
+
+    async def handle(self, message: ToPushScheduler) -> None:
+        """Step by one message."""
+        match message:
+            case SnapshotBuilt(context=context, request=request):
+                await self._take(context, request)
+            case ConnectionOpened():
+                self._open(message)
+            case TypesWatched(connection=name, types=types):
+                member = self._fleet.get(name)
+                if member is not None:
+                    member.types = types
+            case FirstConfigurationAcked(connection=name):
+                self._admission.done(name)
+            case PushWritten(connection=name):
+                self._queue.done(name, trio.current_time())
+            case ConnectionClosed(connection=name):
+                self._close(name)
+            case never:
+                assert_never(never)
+
+    async def work(self) -> None:
+        """Build the sets of one view that waits, admit whom there is room for, and hand out what may go."""
+        if self._due:
+            view, due = next(iter(self._due.items()))
+            del self._due[view]
+            await self._prepare(view, due)
+        if self._context is not None:
+            for name in self._admission.admit(trio.current_time()):
+                await self._welcome(name, self._context)
+            for grant in self._queue.grant(trio.current_time()):
+                self._hand_out(grant, self._context)
+
+    # --- connections -------------------------------------------------------------------------------------------------
+    def _open(self, opened: ConnectionOpened) -> None:
+        name = opened.connection
+        if name not in self._fleet:
+            self._count(opened.proxy.istio_version, +1)
+        self._fleet.join(Member(name=name, proxy=opened.proxy, types=opened.types))
+        self._mailboxes[name] = opened.mailbox
+        self._queue.forget(name)  # what was in flight died with the connection's last life
+        self._admission.ask(name, at_once=bool(opened.types))
+
+    def _close(self, name: str) -> None:
+        member = self._fleet.get(name)
+        if member is None:
+            return
+        self._count(member.proxy.istio_version, -1)
+        self._fleet.leave(name)
+        del self._mailboxes[name]
+        self._queue.forget(name)
+        self._admission.forget(name)
+        if member.view is not None and not self._fleet.names(member.view):
+            self._built.pop(member.view, None)
+            self._due.pop(member.view, None)
+
+    def _count(self, version: str, change: int) -> None:
+        self._outlets.metrics.connected.labels(version).inc(change)
+
+    async def _welcome(self, name: str, context: PushContext) -> None:
+        member = self._fleet.get(name)
+        if member is None:
+            return
+        view = select_view(member.proxy, context)
+        scope = await self._scope(view.outbound.scope, context)
+        self._fleet.place(name, view)
+        self._mailboxes[name].post(Welcome(context=context, view=view, scope=scope, request=self._newest))
+
+    # --- snapshots ---------------------------------------------------------------------------------------------------
+    async def _take(self, context: PushContext, request: PushRequest) -> None:
+        """A new snapshot: place members anew if that may have changed, resolve scopes, and see whom it concerns."""
+        before, self._context, self._newest = self._context, context, request
+        self._outlets.opened()
+        moved = await self._place_members(context) if _places_differ(before, context) else ()
+        old_scopes, self._scopes = self._scopes, {}
+        for key in self._fleet.scope_keys():
+            await self._scope(key, context, old_scopes.get(key))
+        for view in self._fleet.views():
+            key = view.outbound.scope
+            verdict = affects(view, self._scopes[key], old_scopes.get(key), request, context)
+            if isinstance(verdict, Skipped):
+                self._record_skips(view, request, context, verdict.reason)
+            else:
+                due = self._due.setdefault(view, Due())
+                due.request = verdict if due.request is None else due.request.merged(verdict)
+            await trio.lowlevel.checkpoint()
+        for name in moved:
+            self._push_moved(name, request)
+
+    async def _place_members(self, context: PushContext) -> tuple[str, ...]:
+        moved = []
+        for count, member in enumerate(self._fleet):
+            if member.view is not None and self._fleet.place(member.name, select_view(member.proxy, context)):
+                moved.append(member.name)
+            if count % MEMBERS_PER_STEP == 0:
+                await trio.lowlevel.checkpoint()
+        return tuple(moved)
+
+    def _push_moved(self, name: str, request: PushRequest) -> None:
+        """Everything that a member watches may be another resource in its new view."""
+        member = self._fleet.get(name)
+        if member is not None and member.view is not None:
+            self._due.setdefault(member.view, Due()).moved[name] = request.for_everything()
+
+    async def _scope(self, key: ScopeKey, context: PushContext, previous: SidecarScope | None = None) -> SidecarScope:
+        scope = self._scopes.get(key)
+        if scope is None:
+            steps = build_scope(key, context, previous)
+            while scope is None:
+                try:
+                    next(steps)
+                except StopIteration as stop:
+                    scope = self._scopes[key] = stop.value
+                await trio.lowlevel.checkpoint()
+        return scope
+
+    def _record_skips(self, view: View, request: PushRequest, context: PushContext, reason: str) -> None:
+        for name in self._fleet.names(view):
+            member = self._fleet.get(name)
+            if member is not None and request.causes.kept:
+                record = PushRecord(
+                    proxy=member.proxy.id,
+                    connection=name,
+                    snapshot=context.number,
+                    causes=request.causes,
+                    reasons=request.reasons,
+                    skipped={"all": reason},
+                    stages=request.stages,
+                    finished_wall=self._outlets.wall(),
+                    outcome=Outcome.SKIPPED,
+                )
+                self._outlets.journal.post(PushRecorded(record=record))
+
+    # --- pushes ------------------------------------------------------------------------------------------------------
+    async def _prepare(self, view: View, due: Due) -> None:
+        """Have the sets built that the view's members need, then queue the members."""
+        requests = [request for request in (due.request, *due.moved.values()) if request is not None]
+        affected = union(_types(request, view) for request in requests)
+        built = self._built.setdefault(view, {})
+        for url in affected:
+            built.pop(url, None)  # what nobody watches yet is not built anew, and must not be taken for new later
+        types = affected & self._fleet.types(view)
+        if types and self._context is not None:
+            built.update(await self._generate(view, tuple(sorted(types)), self._context))
+        now = trio.current_time()
+        for name in self._fleet.names(view):
+            request = due.moved.get(name, due.request)
+            if request is not None:
+                self._queue.offer(name, request, now)
+
+    async def _generate(self, view: View, types: tuple[str, ...], context: PushContext) -> Mapping[str, ResourceSet]:
+        scope = await self._scope(view.outbound.scope, context)
+        return await ask(
+            self._outlets.generator,
+            lambda reply: Generate(view=view, scope=scope, context=context, types=types, reply=reply),
+        )
+
+    def _hand_out(self, grant: Grant, context: PushContext) -> None:
+        member = self._fleet.get(grant.name)
+        if member is None or member.view is None:
+            self._queue.done(grant.name, trio.current_time())
+            return
+        built = self._built.get(member.view, {})
+        types = _types(grant.request, member.view)
+        self._observe(grant)
+        self._mailboxes[grant.name].post(
+            PushTo(
+                context=context,
+                view=member.view,
+                scope=self._scopes[member.view.outbound.scope],
+                request=grant.request,
+                types=types,
+                resources={url: built[url] for url in types if url in built},
+                queued_at=grant.queued_at,
+                granted_at=trio.current_time(),
+            )
+        )
+
+    def _observe(self, grant: Grant) -> None:
+        metrics = self._outlets.metrics
+        metrics.queue_time.observe(trio.current_time() - grant.queued_at)
+        for reason, count in grant.request.reasons.items():
+            metrics.push_triggers.labels(reason).inc(count)
+
+
+def _types(request: PushRequest, view: View) -> frozenset[str]:
+    return frozenset(TYPE_URLS[short] for short in affected_types(request, view) if short in TYPE_URLS)
+
+
+def _places_differ(before: PushContext | None, after: PushContext) -> bool:
+    """Whether some proxy's view may be another one: its labels, what it serves, its Sidecar, or what is selected by."""
+    return before is None or any(
+        getattr(before, section) is not getattr(after, section)
+        for section in ("mesh", "workloads", "services", "endpoints", "sidecars", "selectors")
+    )

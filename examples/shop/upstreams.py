@@ -1,0 +1,58 @@
+"""The shop's programs: tiny HTTP servers, one an address, that say who they are.
+
+`/flaky` answers 503 to every other request; everything else answers 200 with a line `NAME saw PATH`.
+"""
+
+from __future__ import annotations
+
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from threading import Thread
+
+PROGRAMS = {
+    "catalog": ("127.0.0.1", 18082),  # behind its sidecar
+    "reviews-v1": ("127.10.0.3", 8081),
+    "reviews-v2": ("127.10.0.4", 8081),
+    "stock": ("127.10.0.5", 8081),
+    "rates": ("127.10.0.6", 8081),
+}
+
+
+def build_handler(name: str) -> type[BaseHTTPRequestHandler]:
+    """A request handler class that answers as the program of that name."""
+    requests = count(1)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            failing = self.path.startswith("/flaky") and next(requests) % 2
+            body = f"{name} saw {self.path}\n".encode()
+            self.send_response(503 if failing else 200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Stay silent."""
+
+    return Handler
+
+
+class Server(ThreadingHTTPServer):
+    """One program; its threads do not outlive it."""
+
+    daemon_threads = True
+
+
+def main() -> None:
+    """Serve all programs until standard input is closed."""
+    for name, address in PROGRAMS.items():
+        Thread(target=Server(address, build_handler(name)).serve_forever, daemon=True).start()
+    print("ready", flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

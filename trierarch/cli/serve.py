@@ -1,0 +1,90 @@
+"""`trierarch serve`: run the control plane until a signal ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import click
+import trio
+
+import supervisor
+from actors.logs import configure_logs
+from actors.supervision import IntensityExceeded
+from trierarch.settings import BadSetting, Settings, parse_settings, setting_infos
+
+CANNOT_START, GAVE_UP = 2, 3
+
+
+def _options(command: click.Command) -> click.Command:
+    """An option for each setting that has a flag, in the order of the settings."""
+    for name, default, info in setting_infos():
+        if info.flag:
+            command.params.append(
+                click.Option(
+                    [info.flag, name],
+                    is_flag=isinstance(default, bool),
+                    multiple=isinstance(default, tuple),
+                    default=None,
+                    envvar=None,
+                    help=f"{info.about} [{_shown(default)}]",
+                )
+            )
+    return command
+
+
+def _shown(default: object) -> str:
+    if isinstance(default, bool):
+        return "on" if default else "off"
+    return str(default) if default else "none"
+
+
+@click.command()
+def command(**options: Any) -> None:
+    """Serve xDS for the mesh that a folder describes."""
+    settings = read_settings(options)
+    configure_logs(settings.log_level)
+    try:
+        trio.run(serve, settings)
+    except* IntensityExceeded as group:
+        click.echo(f"trierarch cannot go on: {group.exceptions[0]}", err=True)
+        raise SystemExit(GAVE_UP) from None
+
+
+_options(command)
+
+
+def read_settings(options: dict[str, Any]) -> Settings:
+    """Flags over environment over defaults; ends the command with exit code 2 where they make no sense."""
+    flags = {name: _text(value) for name, value in options.items() if value not in (None, ())}
+    try:
+        settings = parse_settings(flags, os.environ)
+    except BadSetting as error:
+        raise click.UsageError(str(error)) from None
+    if not settings.config:
+        raise click.UsageError("say which folder: --config DIR")
+    for path in (settings.config, *(folder for _, folder in settings.clusters)):
+        if not Path(path).is_dir():
+            click.echo(f"trierarch: {path} is not a folder", err=True)
+            raise SystemExit(CANNOT_START)
+    return settings
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+async def serve(settings: Settings) -> None:
+    """Run the system; SIGTERM and SIGINT drain it."""
+    system = supervisor.build_system(settings)
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(supervisor.run, system)
+            async for _ in signals:
+                break
+            await system.xds.drain()
+            nursery.cancel_scope.cancel()

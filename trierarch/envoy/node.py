@@ -1,0 +1,48 @@
+"""From Envoy's Node to a `Proxy`: the only place where the shape of that message is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from protocol.codec import decode
+from protocol.proto.envoy.config.core.v3 import Node
+from trierarch.push.model import Locality
+from trierarch.push.proxy import NodeInfo, build_proxy
+
+if TYPE_CHECKING:
+    from protocol.proto.google.protobuf import Struct, Value
+    from trierarch.push.proxy import Proxy
+
+
+def decode_proxy(node: bytes, cluster: str) -> Proxy:
+    """The proxy that an encoded Node describes. `cluster` is assumed where the node names none.
+
+    Raises `RemoteError` (INVALID_ARGUMENT) with the reason.
+    """
+    message = decode(Node, node)
+    locality = message.locality
+    info = NodeInfo(
+        id=message.id,
+        cluster=message.cluster,
+        metadata=plain_struct(message.metadata) if message.metadata else {},
+        locality=Locality(locality.region, locality.zone, locality.sub_zone) if locality else Locality(),
+        extensions=tuple(extension.name for extension in message.extensions) or None,
+    )
+    return build_proxy(info, default_cluster=cluster)
+
+
+def plain_struct(struct: Struct) -> dict[str, object]:
+    """A protobuf Struct as plain data."""
+    return {name: plain_value(value) for name, value in struct.fields.items()}
+
+
+def plain_value(value: Value) -> object:
+    """A protobuf Value as plain data; null and a value without a kind are None."""
+    if value.struct_value is not None:
+        return plain_struct(value.struct_value)
+    if value.list_value is not None:
+        return [plain_value(item) for item in value.list_value.values]
+    for plain in (value.string_value, value.bool_value, value.number_value):
+        if plain is not None:
+            return plain
+    return None

@@ -1,0 +1,97 @@
+"""The connected proxies as the push scheduler sees them: where each stands, grouped by view.
+
+Plain state with one owner. A member without a view is not welcomed yet: it is not pushed to, and its welcome will bring
+the newest snapshot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from trierarch.push.proxy import Proxy
+    from trierarch.push.view import ScopeKey, View
+
+
+@dataclass(slots=True)
+class Member:
+    """One connection. `types`: the type URLs that its client watches."""
+
+    name: str
+    proxy: Proxy
+    types: frozenset[str]
+    view: View | None = None
+
+
+class Fleet:
+    """All members by name, and the names by view."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, Member] = {}
+        self._by_view: dict[View, dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(tuple(self._members.values()))
+
+    def get(self, name: str) -> Member | None:
+        """The member of that name, or None if it has gone."""
+        return self._members.get(name)
+
+    def join(self, member: Member) -> None:
+        """A member that is to be welcomed. One of that name that is there already is replaced."""
+        self.leave(member.name)
+        self._members[member.name] = member
+
+    def leave(self, name: str) -> None:
+        """The connection has gone; nothing happens if it was not there."""
+        member = self._members.pop(name, None)
+        if member is not None:
+            self._unplace(member)
+
+    def place(self, name: str, view: View) -> bool:
+        """Give a member its view; whether that is another one than before."""
+        member = self._members[name]
+        if member.view == view:
+            return False
+        self._unplace(member)
+        member.view = view
+        self._by_view.setdefault(view, {})[name] = None
+        return True
+
+    def views(self) -> tuple[View, ...]:
+        """All views that some member has, in the order in which they came."""
+        return tuple(self._by_view)
+
+    def names(self, view: View) -> tuple[str, ...]:
+        """The members of a view, in the order in which they came."""
+        return tuple(self._by_view.get(view, ()))
+
+    def types(self, view: View) -> frozenset[str]:
+        """All types that some member of a view watches."""
+        return union(self._members[name].types for name in self._by_view.get(view, ()))
+
+    def scope_keys(self) -> frozenset[ScopeKey]:
+        """The Sidecar scopes that are in use."""
+        return frozenset(view.outbound.scope for view in self._by_view)
+
+    def _unplace(self, member: Member) -> None:
+        if member.view is not None:
+            names = self._by_view[member.view]
+            del names[member.name]
+            if not names:
+                del self._by_view[member.view]
+
+
+def union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+    """The union, looking at each different set object once: thousands of members share a handful."""
+    different = {id(each): each for each in sets}
+    return frozenset().union(*different.values())

@@ -1,0 +1,202 @@
+"""Every flag and environment variable of the control plane, as one frozen value that is parsed once.
+
+A setting is a field; its metadata names the flag and istiod's environment variable, so the command line, the parser and
+the reference in `docs/` are made from the same lines. Nothing else in the program reads the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+from trierarch.push.mesh import Features
+
+ValueT = TypeVar("ValueT")
+
+
+class BadSetting(Exception):  # noqa: N818 - says what is bad, as `Rejected` does
+    """A flag or variable that cannot be read; the message names it and says what it should look like."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingInfo:
+    """How a field is set from outside. `flag` and `variable` are "" where there is none."""
+
+    flag: str
+    variable: str
+    parse: Callable[[str], Any]
+    about: str
+
+
+def parse_bool(text: str) -> bool:
+    """`true`, `1`, `false`, `0` and their like, as Go's strconv.ParseBool reads them."""
+    lowered = text.strip().lower()
+    if lowered in {"1", "t", "true"}:
+        return True
+    if lowered in {"0", "f", "false", ""}:
+        return False
+    raise ValueError(f"{text!r} is not true or false")
+
+
+_UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def parse_duration(text: str) -> float:
+    """A Go duration such as `100ms`, `1m30s` or `0`, in seconds."""
+    rest, seconds = text.strip(), 0.0
+    if rest == "0":
+        return 0.0
+    while rest:
+        number = rest[: len(rest) - len(rest.lstrip("0123456789."))]
+        rest = rest[len(number) :]
+        unit = next((unit for unit in ("ns", "us", "ms", "s", "m", "h") if rest.startswith(unit)), None)
+        if not number or unit is None:
+            raise ValueError(f"{text!r} is not a duration such as 100ms or 10s")
+        seconds += float(number) * _UNITS[unit]
+        rest = rest[len(unit) :]
+    return seconds
+
+
+def parse_address(text: str) -> str:
+    """`HOST:PORT`, or `:PORT` for loopback; "" switches the listener off."""
+    if not text:
+        return ""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"{text!r} is not HOST:PORT")
+    return f"{host or '127.0.0.1'}:{port}"
+
+
+def parse_clusters(text: str) -> tuple[tuple[str, str], ...]:
+    """`NAME=DIR`, several separated by commas."""
+    pairs = []
+    for item in filter(None, text.split(",")):
+        name, equals, folder = item.partition("=")
+        if not (name and equals and folder):
+            raise ValueError(f"{item!r} is not NAME=DIR")
+        pairs.append((name, folder))
+    return tuple(pairs)
+
+
+def setting(
+    default: ValueT, parse: Callable[[str], ValueT], about: str, *, flag: str = "", variable: str = ""
+) -> ValueT:
+    """Declare a setting: a dataclass field with its `SettingInfo`."""
+    info = SettingInfo(flag=flag, variable=variable, parse=parse, about=about)
+    made: ValueT = field(default=default, metadata={"setting": info})
+    return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings of `trierarch serve`. Durations in seconds, addresses as HOST:PORT or "" for "off"."""
+
+    config: str = setting("", str, "the folder of mesh configuration", flag="--config", variable="TRIERARCH_CONFIG")
+    mesh_config: str = setting("", str, "a file with MeshConfig", flag="--mesh-config")
+    networks_config: str = setting("", str, "a file with MeshNetworks", flag="--networks-config")
+    clusters: tuple[tuple[str, str], ...] = setting(
+        (), parse_clusters, "a folder with the Kubernetes objects of a further cluster", flag="--cluster"
+    )
+    grpc_addr: str = setting("127.0.0.1:15010", parse_address, "plaintext xDS", flag="--grpc-addr")
+    secure_grpc_addr: str = setting("", parse_address, "xDS with TLS", flag="--secure-grpc-addr")
+    http_addr: str = setting("127.0.0.1:8080", parse_address, "readiness and debug pages", flag="--http-addr")
+    monitoring_addr: str = setting("127.0.0.1:15014", parse_address, "metrics", flag="--monitoring-addr")
+    allow_kill: bool = setting(False, parse_bool, "allow `trierarch kill ACTOR`", flag="--allow-kill")
+    strict: bool = setting(False, parse_bool, "refuse to start on a rejected document", flag="--strict")
+    log_level: str = setting("info", str, "least level that is logged", flag="--log-level")
+    cluster_id: str = setting(
+        "Kubernetes", str, "id of the cluster that --config describes", flag="--cluster-id", variable="CLUSTER_ID"
+    )
+    domain: str = setting("cluster.local", str, "DNS suffix of services", flag="--domain")
+    debounce_after: float = setting(
+        0.1, parse_duration, "quiet time before a change is pushed", variable="PILOT_DEBOUNCE_AFTER"
+    )
+    debounce_max: float = setting(
+        10.0, parse_duration, "longest time that a change is held back", variable="PILOT_DEBOUNCE_MAX"
+    )
+    debounce_endpoints: bool = setting(
+        True, parse_bool, "hold endpoint changes back too", variable="PILOT_ENABLE_EDS_DEBOUNCE"
+    )
+    push_throttle: int = setting(
+        0, int, "large pushes in flight at a time; 0: by the number of cores", variable="PILOT_PUSH_THROTTLE"
+    )
+    max_requests_per_second: float = setting(
+        0.0, float, "new streams a second; 0: by the number of cores", variable="PILOT_MAX_REQUESTS_PER_SECOND"
+    )
+    cache_size: int = setting(60000, int, "units of generation that are remembered", variable="PILOT_XDS_CACHE_SIZE")
+    max_receive_size: int = setting(
+        4 * 1024 * 1024, int, "largest request in bytes", variable="ISTIO_GPRC_MAXRECVMSGSIZE"
+    )
+    max_streams: int = setting(100_000, int, "streams of one connection", variable="ISTIO_GPRC_MAXSTREAMS")
+    keepalive_interval: float = setting(
+        30.0, parse_duration, "pause between keepalive pings", variable="GRPC_KEEPALIVE_INTERVAL"
+    )
+    keepalive_timeout: float = setting(
+        10.0, parse_duration, "wait for the answer to a ping", variable="GRPC_KEEPALIVE_TIMEOUT"
+    )
+    send_unhealthy: bool = setting(
+        False, parse_bool, "always send unhealthy endpoints", variable="PILOT_SEND_UNHEALTHY_ENDPOINTS"
+    )
+    auto_send_unhealthy: bool = setting(
+        True,
+        parse_bool,
+        "send unhealthy endpoints where no health threshold is set",
+        variable="PILOT_AUTO_SEND_UNHEALTHY_ENDPOINTS",
+    )
+    eds_for_headless: bool = setting(
+        False, parse_bool, "EDS clusters for headless services", variable="PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES"
+    )
+    dual_stack: bool = setting(False, parse_bool, "dual-stack addresses", variable="ISTIO_DUAL_STACK")
+    metadata_exchange: bool = setting(
+        True, parse_bool, "metadata exchange filters", variable="PILOT_ENABLE_METADATA_EXCHANGE"
+    )
+    telemetry_labels: bool = setting(
+        True, parse_bool, "telemetry metadata on clusters and endpoints", variable="PILOT_ENABLE_TELEMETRY_LABEL"
+    )
+    tls_on_sidecar_ingress: bool = setting(
+        False, parse_bool, "honour `tls` of Sidecar ingress listeners", variable="ENABLE_TLS_ON_SIDECAR_INGRESS"
+    )
+    sidecar_use_remote_address: bool = setting(
+        False, parse_bool, "use_remote_address on outbound listeners", variable="PILOT_SIDECAR_USE_REMOTE_ADDRESS"
+    )
+    persistent_session: bool = setting(
+        False, parse_bool, "stateful session filters", variable="PILOT_ENABLE_PERSISTENT_SESSION_FILTER"
+    )
+    inbound_listener_merge: bool = setting(
+        False,
+        parse_bool,
+        "inbound chains of services beside those of Sidecar ingress",
+        variable="PILOT_ALLOW_SIDECAR_SERVICE_INBOUND_LISTENER_MERGE",
+    )
+    enhanced_rule_merge: bool = setting(
+        True, parse_bool, "merge DestinationRules of one host", variable="ENABLE_ENHANCED_DESTINATIONRULE_MERGE"
+    )
+    http10: bool = setting(False, parse_bool, "accept HTTP/1.0", variable="PILOT_HTTP10")
+
+    @property
+    def features(self) -> Features:
+        """The switches that change what is generated."""
+        return Features(**{item.name: getattr(self, item.name) for item in fields(Features)})
+
+
+def setting_infos() -> tuple[tuple[str, object, SettingInfo], ...]:
+    """All settings in order: field name, default, how it is set."""
+    return tuple((item.name, item.default, item.metadata["setting"]) for item in fields(Settings))
+
+
+def parse_settings(flags: Mapping[str, str], environment: Mapping[str, str]) -> Settings:
+    """Flags (by field name, as given) over environment over defaults. Raises `BadSetting`."""
+    values: dict[str, Any] = {}
+    for name, _, info in setting_infos():
+        given = flags.get(name)
+        source = info.flag
+        if given is None and info.variable:
+            given, source = environment.get(info.variable), info.variable
+        if given is None:
+            continue
+        try:
+            values[name] = info.parse(given)
+        except ValueError as error:
+            raise BadSetting(f"{source}: {error}") from None
+    return Settings(**values)
