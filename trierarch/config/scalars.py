@@ -110,9 +110,19 @@ def describe(value: object) -> str:
 def read_string(value: object, place: Place, notes: Notes) -> str:
     """A string. Equal strings are one object: the names of hosts and labels stand in thousands of places."""
     if type(value) is str:
+        if not value.isascii():
+            _check_unicode(value, place)
         return intern(value)
     hint = f'quote it: "{str(value).lower()}"' if isinstance(value, bool | int | float) else ""
     raise Malformed(place, f"expected a string, found {describe(value)}", hint)
+
+
+def _check_unicode(value: str, place: Place) -> None:
+    """JSON can write half a character (a lone surrogate), which nobody can send on."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise Malformed(place, "not valid Unicode") from None
 
 
 def read_bool(value: object, place: Place, notes: Notes) -> bool:
@@ -245,7 +255,9 @@ def _check_json(value: object, place: Place, depth: int) -> None:
         case list():
             for index, item in enumerate(value):
                 _check_json(item, (place, f"[{index}]"), depth - 1)
-        case None | bool() | int() | float() | str():
+        case str():
+            _check_unicode(value, place)
+        case None | bool() | int() | float():
             return
         case _:
             raise Malformed(place, f"found {describe(value)}")
