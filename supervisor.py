@@ -1,7 +1,7 @@
 """The supervision tree as a value, and the mailboxes between its actors: the running system on one screen.
 
     root (REST_FOR_ONE, 3 in 60 s)
-      pipeline (ONE_FOR_ONE, 5 in 30 s)   journal, sources, intake, debouncer, snapshot_builder, generator, push_scheduler
+      pipeline (ONE_FOR_ONE, 5 in 30 s)   journal, sources, intake, debouncer, builder, generator, scheduler
       connections                         the factory: one connection actor for each stream
       grpc                                xDS, opened when the first snapshot is built
       debug                               readiness, metrics, debug pages
@@ -162,7 +162,7 @@ def _pipeline(settings: Settings, mail: Mailboxes, metrics: Metrics, ready: trio
                     wall=time.time,
                     opened=ready.set,
                 ),
-                credits=settings.push_throttle or min(15 + 5 * (os.cpu_count() or 1), 100),
+                throttle=settings.push_throttle or min(15 + 5 * (os.cpu_count() or 1), 100),
                 admitted=ADMITTED,
             ),
         ),

@@ -13,7 +13,6 @@ Recovers by: going on from the last session in its slot, which then owes the cli
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
@@ -47,6 +46,8 @@ from trierarch.push.request import PushRequest
 from trierarch.push.status import Outcome, PushRecord, TypeSent, record_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from actors.mailbox import Mailbox
     from actors.messages import ToConnection, ToGenerator, ToJournal, ToPushScheduler
     from actors.metrics import Metrics
@@ -69,7 +70,7 @@ _ASKED = PushRequest(reasons={"proxyrequest": 1})
 
 @dataclass(slots=True)
 class Slot:
-    """What outlives a crash of the actor: written by it, read by its successor. `connected_at` is wall clock seconds."""
+    """What outlives a crash of the actor: written by it, read by its successor. `connected_at`: wall clock seconds."""
 
     number: int
     port: StreamPort

@@ -9,7 +9,6 @@ Recovers by: opening it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +26,8 @@ from actors.messages import Describe, ReadJournal
 from trierarch.push.status import record_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.requests import Request
 
     from actors.mailbox import Mailbox

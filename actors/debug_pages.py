@@ -1,4 +1,4 @@
-"""The debug pages' content: descriptions as plain data in istiod's shapes (xds-server.md §10.4). Nothing is asked here."""
+"""The debug pages' content: plain data in istiod's shapes (xds-server.md §10.4). Nothing is asked here."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from trierarch.envoy.dump import dump_resources
+
 from trierarch.envoy.types import CLUSTER, ENDPOINT, EXTENSION, LISTENER, ROUTE, SECRET
 
 if TYPE_CHECKING:

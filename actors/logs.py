@@ -43,6 +43,16 @@ EVENTS: Mapping[str, str] = {
     "kind_not_understood": "Objects of this kind are skipped; said once for each kind.",
     # debouncer
     "batch_released": "A batch of `events` goes to the snapshot builder after it `waited` and was `quiet`, in seconds.",
+    # snapshot builder
+    "snapshot_built": "A snapshot is built; `changed` push keys differ from the one before, `causes` led to it.",
+    # streams
+    "xds_opened": "The xDS port is open: the first snapshot is built.",
+    "stream_opened": "A client has said who it is.",
+    "stream_ended": "A stream ended; `reason` says how.",
+    "stream_refused": "A stream was ended with a gRPC status because its client broke a rule.",
+    "stream_crashed": "The handler of a stream failed: a bug.",
+    "resources_rejected": "A client rejected a response (NACK) and goes on with what it had.",
+    "push_finished": "The canonical line of a push to one proxy: causes, what was sent, what was not and why, times.",
 }
 """Event name to meaning."""
 

@@ -12,6 +12,7 @@ message that was being handled is lost (which also drops a poisonous one).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -95,10 +96,8 @@ class Mailbox(Generic[MessageT]):
         )
 
     def _wake(self) -> None:
-        try:
+        with suppress(trio.WouldBlock):
             self._ring.send_nowait(None)
-        except trio.WouldBlock:
-            pass
 
 
 class Abandoned(Exception):  # noqa: N818 - an outcome, not an error

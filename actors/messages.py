@@ -6,11 +6,12 @@ would have to accumulate: so a lost message cannot leave anybody with a wrong pi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from actors.mailbox import Mailbox, Reply
     from actors.ports import StreamPort
     from protocol.xds.requests import Request

@@ -12,11 +12,13 @@ Recovers by: asking the builder for the snapshot again and calling the roll of c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
 import trio
+from trierarch.push.admission import Admission
+from trierarch.push.queue import PushQueue
+from trierarch.push.scope import Skipped, affected_types, affects
 
 from actors.mailbox import ask
 from actors.messages import (
@@ -34,22 +36,22 @@ from actors.messages import (
     Welcome,
 )
 from trierarch.envoy.types import TYPE_RULES
-from trierarch.push.admission import Admission
 from trierarch.push.fleet import Fleet, Member, union
-from trierarch.push.queue import PushQueue
 from trierarch.push.request import PushRequest
-from trierarch.push.scope import Skipped, affected_types, affects
 from trierarch.push.sidecar_scope import build_scope
 from trierarch.push.status import Outcome, PushRecord
 from trierarch.push.view import select_view
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trierarch.push.queue import Grant
+
     from actors.mailbox import Mailbox
     from actors.messages import ToConnection, ToConnections, ToGenerator, ToJournal, ToPushScheduler, ToSnapshotBuilder
     from actors.metrics import Metrics
     from protocol.xds.resources import ResourceSet
     from trierarch.push.context import PushContext
-    from trierarch.push.queue import Grant
     from trierarch.push.sidecar_scope import SidecarScope
     from trierarch.push.view import ScopeKey, View
 
@@ -77,12 +79,12 @@ async def run(
     inbox: Mailbox[ToPushScheduler],
     *,
     outlets: Outlets,
-    credits: int,
+    throttle: int,
     admitted: int,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Schedule for ever."""
-    scheduler = Scheduler(inbox, outlets, PushQueue(credits), Admission(admitted))
+    scheduler = Scheduler(inbox, outlets, PushQueue(throttle), Admission(admitted))
     outlets.builder.post(ResendSnapshot())
     outlets.connections.post(RollCall())
     task_status.started()

@@ -6,11 +6,13 @@ the reference in `docs/` are made from the same lines. Nothing else in the progr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trierarch.push.mesh import Features
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 ValueT = TypeVar("ValueT")
 

@@ -36,7 +36,7 @@ console = Console(highlight=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
-    """The running pieces. `mesh` is a copy of the shop's folder that may be edited; `failures` collects what was not so."""
+    """The running pieces. `mesh` is a copy of the shop's folder; `failures` collects what was not so."""
 
     mesh: Path
     debug: str
@@ -157,7 +157,7 @@ def show_traffic(demo: Demo) -> None:
 
 
 def set_weights(demo: Demo, first: int, second: int) -> float:
-    """Edit the VirtualService as an editor does: write beside, then rename. Returns the wall clock time of the rename."""
+    """Edit the VirtualService as an editor does: write beside, then rename. Returns the wall clock time."""
     path = demo.mesh / "reviews-routing.yaml"
     text = (HERE / "mesh" / "reviews-routing.yaml").read_text()
     text = text.replace("weight: 90", f"weight: {first}").replace("weight: 10}", f"weight: {second}}}")

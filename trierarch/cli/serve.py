@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
-from typing import Any
 
 import click
 import trio
@@ -42,7 +41,7 @@ def _shown(default: object) -> str:
 
 
 @click.command()
-def command(**options: Any) -> None:
+def command(**options: object) -> None:
     """Serve xDS for the mesh that a folder describes."""
     settings = read_settings(options)
     configure_logs(settings.log_level)
@@ -56,7 +55,7 @@ def command(**options: Any) -> None:
 _options(command)
 
 
-def read_settings(options: dict[str, Any]) -> Settings:
+def read_settings(options: dict[str, object]) -> Settings:
     """Flags over environment over defaults; ends the command with exit code 2 where they make no sense."""
     flags = {name: _text(value) for name, value in options.items() if value not in (None, ())}
     try:

@@ -20,7 +20,7 @@ class ChangeEvent(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """One change that entered. `id` is unique in this process and grows; `seen_at` is in seconds of the monotonic clock."""
+    """One change that entered. `id` is unique in this process and grows; `seen_at`: monotonic seconds."""
 
     id: int
     source: str

@@ -1,9 +1,10 @@
-"""What came of a push to one proxy: the canonical record behind `push_finished`, `/debug/pushes` and `trierarch why`."""
+"""What came of a push to one proxy: the record behind `push_finished`, `/debug/pushes` and `trierarch why`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from trierarch.push.causes import Cause, Causes, Stages
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(StrEnum):
-    """How a push ended. UNCHANGED: the proxy was concerned but its bytes are the same. SKIPPED: it was not concerned."""
+    """How a push ended. UNCHANGED: the proxy was concerned but its bytes are equal. SKIPPED: it was not concerned."""
 
     ACKED = "acked"
     NACKED = "nacked"
@@ -72,9 +73,7 @@ def stage_times(record: PushRecord) -> dict[str, float]:
         ("acknowledged", record.answered_at),
     )
     known = [(name, moment) for name, moment in moments if moment]
-    return {
-        name: round((moment - before) * 1000, 3) for (_, before), (name, moment) in zip(known, known[1:], strict=False)
-    }
+    return {name: round((moment - before) * 1000, 3) for (_, before), (name, moment) in pairwise(known)}
 
 
 def record_fields(record: PushRecord) -> dict[str, object]:
