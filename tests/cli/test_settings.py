@@ -1,0 +1,51 @@
+"""Settings: flags over environment over defaults, and a clear word about what cannot be read."""
+
+from __future__ import annotations
+
+import pytest
+
+from trierarch.settings import BadSetting, Settings, parse_address, parse_duration, parse_settings
+
+
+def test_flags_win_over_the_environment_and_that_over_defaults():
+    """Each source counts only where the ones above it say nothing."""
+    environment = {"PILOT_DEBOUNCE_AFTER": "50ms", "CLUSTER_ID": "east"}
+    settings = parse_settings({"cluster_id": "west"}, environment)
+    assert (settings.cluster_id, settings.debounce_after, settings.debounce_max) == ("west", 0.05, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("100ms", 0.1), ("10s", 10.0), ("1m30s", 90.0), ("1h", 3600.0), ("1.5s", 1.5), ("0", 0.0), ("2us", 2e-6)],
+)
+def test_durations_are_read_as_go_writes_them(text, seconds):
+    """A Go duration becomes seconds."""
+    assert parse_duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["ten", "5", "5x", "s", "-1s", "1.2.3s"])
+def test_what_is_no_duration_is_refused(text):
+    """A number without a unit, or anything else, is an error that shows what was written."""
+    with pytest.raises(ValueError, match=r"\S"):
+        parse_duration(text)
+
+
+def test_an_address_without_host_is_loopback():
+    """`:15010` listens on loopback; an empty address is off."""
+    assert parse_address(":15010") == "127.0.0.1:15010"
+    assert parse_address("0.0.0.0:15010") == "0.0.0.0:15010"
+    assert parse_address("") == ""
+
+
+def test_a_bad_value_names_its_flag_or_variable():
+    """The error says where the value came from."""
+    with pytest.raises(BadSetting, match="PILOT_DEBOUNCE_MAX"):
+        parse_settings({}, {"PILOT_DEBOUNCE_MAX": "soon"})
+    with pytest.raises(BadSetting, match="--grpc-addr"):
+        parse_settings({"grpc_addr": "nowhere"}, {})
+
+
+def test_the_features_are_the_settings_of_the_same_name():
+    """Switches of generation are passed on unchanged."""
+    features = Settings(dual_stack=True, auto_send_unhealthy=False).features
+    assert (features.dual_stack, features.auto_send_unhealthy, features.http10) == (True, False, False)

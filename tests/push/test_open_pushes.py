@@ -1,0 +1,67 @@
+"""Open pushes: a push is finished exactly once, by its answers, by time or by the end of the stream."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trierarch.push.causes import Causes
+from trierarch.push.open_pushes import PATIENCE, OpenPushes
+from trierarch.push.status import Outcome, PushRecord, TypeSent
+
+
+def push(*nonces: str) -> PushRecord:
+    """A push that was sent in responses with these nonces."""
+    sent = tuple(TypeSent(short="CDS", nonce=nonce, version="v", sent=1, removed=0, size=9) for nonce in nonces)
+    return PushRecord(proxy="p", connection="p-1", snapshot=1, causes=Causes(), sent=sent, outcome=Outcome.UNCHANGED)
+
+
+def test_a_push_is_acked_when_its_last_response_is():
+    """One answer of two leaves the push open; the second finishes it as acked at that time."""
+    pushes = OpenPushes()
+    pushes.begin(push("1", "2"), now=0.0)
+    assert pushes.answered("2", "", now=1.0) == ()
+    (finished,) = pushes.answered("1", "", now=2.0)
+    assert (finished.outcome, finished.answered_at) == (Outcome.ACKED, 2.0)
+
+
+def test_one_rejection_makes_the_push_nacked_and_keeps_its_reason():
+    """A push with one NACK among its answers is nacked, and the reason stays with that response."""
+    pushes = OpenPushes()
+    pushes.begin(push("1", "2"), now=0.0)
+    pushes.answered("1", "bad regex", now=1.0)
+    (finished,) = pushes.answered("2", "", now=1.0)
+    assert finished.outcome is Outcome.NACKED
+    assert [item.error for item in finished.sent] == ["bad regex", ""]
+
+
+def test_nobody_answers_in_time():
+    """At its deadline, not before, a push is finished as unanswered."""
+    pushes = OpenPushes()
+    pushes.begin(push("1"), now=10.0)
+    assert pushes.deadline() == 10.0 + PATIENCE
+    assert pushes.expire(10.0 + PATIENCE - 0.001) == ()
+    (finished,) = pushes.expire(10.0 + PATIENCE)
+    assert finished.outcome is Outcome.UNANSWERED
+    assert pushes.deadline() is None
+
+
+def test_an_unknown_nonce_finishes_nothing():
+    """An answer to a response that no push waits for is ignored."""
+    pushes = OpenPushes()
+    pushes.begin(push("1"), now=0.0)
+    assert pushes.answered("7", "", now=1.0) == ()
+
+
+@given(st.lists(st.integers(1, 4), max_size=6), st.randoms(use_true_random=False))
+def test_each_push_is_finished_exactly_once(sizes, random):
+    """Whatever is answered in whatever order, and then closed, each push comes out once."""
+    pushes, nonces = OpenPushes(), []
+    for number, size in enumerate(sizes):
+        names = [f"{number}.{index}" for index in range(size)]
+        nonces += names
+        pushes.begin(push(*names), now=0.0)
+    random.shuffle(nonces)
+    finished = [record for nonce in nonces[: len(nonces) // 2] for record in pushes.answered(nonce, "", now=1.0)]
+    finished += pushes.close()
+    assert sorted(len(record.sent) for record in finished) == sorted(sizes)
