@@ -1,0 +1,279 @@
+"""grpclib's protocol classes, subclassed to run on trio. Nothing is patched; nothing here knows methods or handlers.
+
+    H2Protocol        bytes from the transport  -> h2 -> events
+    EventsProcessor   events                    -> streams and their dispatcher
+    Connection        what h2 wants to say      -> bytes for the transport
+    Stream            one call's headers, messages, trailers
+
+Their constructors are not documented by grpclib, and the DATA path moves h2's flow-control windows: both libraries are
+pinned by minor version, and tests/actors/grpc is the contract. (h2 4.4 formats `repr(frame)` for every frame that it
+receives, logging or not: 3.6 % of the cost of a connect. Look whether that is gone when the pin moves.)
+
+Each method that lets h2 produce bytes also flushes them: between two calls h2 never holds anything back.
+"""
+
+# pyright: reportIncompatibleVariableOverride=false
+# The subclasses narrow the types of attributes that only they assign.
+
+from collections.abc import Sequence
+from functools import partial
+from typing import cast
+
+import trio
+from grpclib import protocol
+from grpclib.config import Configuration
+from grpclib.utils import Wrapper
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.errors import ErrorCodes
+from h2.events import Event, RemoteSettingsChanged
+from h2.settings import SettingCodes, Settings
+
+from actors.grpc.flag import Flag
+from actors.grpc.framing import DataFrames, goaway_frame, prefixed
+from actors.grpc.limits import Limits
+from actors.grpc.messages import MessageBuffer
+from actors.grpc.requests import Headers
+from actors.grpc.transport import SocketTransport
+from actors.ports import StreamClosed
+from protocol.errors import LocalError
+
+_CONFIGURATION = Configuration().__for_server__()
+"""grpclib's own settings. Its windows and keepalive are not used: `Limits` has ours."""
+
+_H2_CONFIGURATION = H2Configuration(
+    client_side=False,
+    # Any byte has a meaning: bad headers are refused call by call (actors.grpc.requests), not by ending the connection.
+    header_encoding="latin-1",
+    validate_inbound_headers=False,
+    normalize_inbound_headers=False,
+    # Ours are right as they are written.
+    validate_outbound_headers=False,
+    normalize_outbound_headers=False,
+)
+
+_PING_DATA = b"keepaliv"
+
+
+class TrioStream(protocol.Stream):
+    """One HTTP/2 stream that carries gRPC messages. What a handler sees of it is `actors.grpc.calls.Call`."""
+
+    connection: "TrioConnection"
+    buffer: MessageBuffer
+    id: int
+    _transport: SocketTransport
+
+    def __init__(
+        self,
+        connection: "TrioConnection",
+        h2_connection: H2Connection,
+        transport: SocketTransport,
+        limits: Limits,
+        stream_id: int | None,
+    ) -> None:
+        self._limits = limits
+        super().__init__(connection, h2_connection, transport, stream_id=stream_id)
+        self.window_updated = Flag()
+        self.headers_received = Flag()
+        self.trailers_received = Flag()
+        self.cut_off = False
+        """Whether a part of a message was sent and its end was not."""
+        self._sending = False
+        self._over: str | None = None
+
+    def init_stream(self, stream_id: int, connection: protocol.Connection) -> None:
+        """Get the number under which the peer knows this stream."""
+        super().init_stream(stream_id, connection)
+        self.buffer = MessageBuffer(partial(connection.ack, stream_id), self._limits.max_message_size)
+
+    @property
+    def closable(self) -> bool:
+        """Whether anything can still be sent."""
+        return self._over is None and super().closable
+
+    def require_open(self) -> None:
+        """Raise `StreamClosed` unless something can still be sent."""
+        if not self.closable:
+            raise StreamClosed(self._over or "The stream is closed")
+
+    def send_headers_nowait(self, headers: Headers, *, end_stream: bool) -> None:
+        """Send headers or trailers. They need no window, and even a full transport has room for them."""
+        self.require_open()
+        self._h2_connection.send_headers(self.id, headers, end_stream=end_stream)
+        self.connection.flush()
+
+    def reset_nowait(self, error_code: ErrorCodes = ErrorCodes.NO_ERROR) -> None:
+        """Send RST_STREAM. For an open stream."""
+        self._h2_connection.reset_stream(self.id, error_code=error_code)
+        self.connection.flush()
+
+    async def send_message(self, buffers: Sequence[bytes]) -> None:
+        """Send one gRPC message whose body is `buffers`. Returns when its last byte is in the transport.
+
+        Raises `StreamClosed`.
+        """
+        await self._send(prefixed(buffers))
+
+    async def send_data(self, data: bytes, end_stream: bool = False) -> None:
+        """Send bytes that already have a prefix, as grpclib's own message layer does."""
+        await self._send((data,))
+        if end_stream:
+            self._h2_connection.end_stream(self.id)
+            self.connection.flush()
+
+    def blocked(self) -> bool:
+        """Whether `send_message` would have to wait for its turn, a window or the transport."""
+        return self._sending or (self.closable and not (self.connection.write_ready.is_set() and self._window() > 0))
+
+    async def _send(self, buffers: Sequence[bytes]) -> None:
+        """Send buffers a batch at a time, as the windows and the transport admit."""
+        if self._sending or self.cut_off:
+            raise LocalError("a message was begun before the one before it was complete")
+        self._sending = True
+        try:
+            frames = DataFrames(self.id, buffers)
+            while frames.remaining:
+                self._send_batch(frames, await self._wait_for_window())
+                await trio.lowlevel.checkpoint()
+        finally:
+            self._sending = False
+
+    async def _wait_for_window(self) -> int:
+        """Wait until the transport and both windows have room. Returns the windows' (> 0)."""
+        while True:
+            self.require_open()
+            window = self._window()
+            if not self.connection.write_ready.is_set():
+                await self.connection.write_ready.wait()
+            elif window <= 0:
+                self.window_updated.clear()
+                await self.window_updated.wait()
+            else:
+                return window
+
+    def _window(self) -> int:
+        """What the peer lets us send now. A change of its settings can make it negative (RFC 9113 §6.9.2)."""
+        return self._h2_connection.local_flow_control_window(self.id)
+
+    def _send_batch(self, frames: DataFrames, window: int) -> None:
+        """Send as many frames as fit into the window and a batch, and take them off both of h2's windows."""
+        pieces, size = frames.cut(min(window, self._limits.batch_size), self._h2_connection.max_outbound_frame_size)
+        self._h2_connection.outbound_flow_control_window -= size
+        self._h2_connection.streams[self.id].outbound_flow_control_window -= size
+        self.cut_off = frames.remaining > 0
+        self.data_sent += size
+        self.connection.data_sent += size
+        self._transport.write_pieces(pieces)
+
+    def __terminated__(self, reason: str) -> None:
+        """The stream is over: wake whoever waits for it, to be told `StreamClosed`."""
+        self._over = self._over or reason
+        self.buffer.close(self._over)
+        self.window_updated.set()
+        self.connection.write_ready.nudge()
+        super().__terminated__(reason)
+
+
+class TrioConnection(protocol.Connection):
+    """One HTTP/2 connection: between h2's state and the transport."""
+
+    write_ready: Flag
+    _transport: SocketTransport
+
+    def __init__(self, h2_connection: H2Connection, transport: SocketTransport, limits: Limits) -> None:
+        super().__init__(h2_connection, transport, config=_CONFIGURATION)
+        self._limits = limits
+        self.write_ready = Flag(is_set=True)
+        self.stream_close_waiter = Flag()
+
+    def create_stream(self, *, stream_id: int | None = None, wrapper: Wrapper | None = None) -> TrioStream:
+        """Make the stream that the peer has just opened."""
+        return TrioStream(self, self._connection, self._transport, self._limits, stream_id)
+
+    def flush(self) -> None:
+        """Send what h2 wants to say, unless nobody listens."""
+        if not self.is_closing():
+            super().flush()
+
+    def ack(self, stream_id: int, size: int) -> None:
+        """Give the peer back a part of its window, unless it is gone."""
+        if not self.is_closing():
+            super().ack(stream_id, size)
+
+    def ping(self) -> None:
+        """Ask for a sign of life."""
+        self._connection.ping(_PING_DATA)
+        self.flush()
+
+    def goaway(self) -> None:
+        """Ask the peer to open no more streams here. The open ones go on."""
+        if not self.is_closing():
+            self._transport.write(goaway_frame())
+
+    def close(self) -> None:
+        """Close the transport, after h2's last word (which may be why: GOAWAY with an error)."""
+        self.flush()
+        super().close()
+        self.write_ready.set()
+
+
+class TrioEventsProcessor(protocol.EventsProcessor):
+    """Hands h2's events to streams.
+
+    Every frame that a peer sends passes `process` as an event: the one place where a budget for the cheap ones
+    (RST_STREAM, PING, SETTINGS, empty DATA) can be charged, and a peer that exceeds it be closed.
+    """
+
+    greeted = False
+    """Whether the peer's first SETTINGS came: it speaks HTTP/2."""
+
+    def process(self, event: Event) -> None:
+        """Process one event. Those without a processor are extensions, to be ignored (RFC 9113 §5.5)."""
+        if type(event) in getattr(self, "processors", ()):
+            super().process(event)
+
+    def process_remote_settings_changed(self, event: RemoteSettingsChanged) -> None:
+        """The peer said or changed its settings."""
+        self.greeted = True
+        super().process_remote_settings_changed(event)
+
+
+class TrioProtocol(protocol.H2Protocol):
+    """Everything that grpclib knows of one connection. Feed it what arrives."""
+
+    processor: TrioEventsProcessor
+    connection: TrioConnection
+
+    def __init__(self, dispatcher: protocol.AbstractHandler, transport: SocketTransport, limits: Limits) -> None:
+        super().__init__(dispatcher, _CONFIGURATION, _H2_CONFIGURATION)
+        h2_connection = _open_h2_connection(limits)
+        self.connection = TrioConnection(h2_connection, transport, limits)
+        self.processor = TrioEventsProcessor(dispatcher, self.connection)
+        transport.start(self)
+
+    def begin(self) -> None:
+        """Send our SETTINGS. For a transport that has shaken hands."""
+        self.connection.flush()
+
+
+def _open_h2_connection(limits: Limits) -> H2Connection:
+    """A server's end of HTTP/2, its preface ready to be sent. Settings are replaced before it, as h2 documents."""
+    h2_connection = H2Connection(config=_H2_CONFIGURATION)
+    h2_connection.local_settings = Settings(
+        client=False,
+        initial_values={
+            SettingCodes.MAX_CONCURRENT_STREAMS: limits.max_concurrent_streams,
+            SettingCodes.MAX_HEADER_LIST_SIZE: H2Connection.DEFAULT_MAX_HEADER_LIST_SIZE,
+            SettingCodes.INITIAL_WINDOW_SIZE: limits.stream_window,
+        },
+    )
+    h2_connection.initiate_connection()
+    extra = limits.connection_window - h2_connection.inbound_flow_control_window
+    if extra > 0:
+        h2_connection.increment_flow_control_window(extra)
+    return h2_connection
+
+
+def open_stream(stream: protocol.Stream) -> TrioStream:
+    """The stream as what it is: a `TrioProtocol` makes no others."""
+    return cast("TrioStream", stream)

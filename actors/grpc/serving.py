@@ -1,0 +1,23 @@
+"""What all connections of one server share: whom they serve with, within which bounds, and where they count."""
+
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from actors.grpc.limits import Limits
+from actors.grpc.statistics import Totals
+from actors.ports import StreamHandler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """What all connections of one server share."""
+
+    handlers: Mapping[str, StreamHandler]
+    """The handler of each full method."""
+    limits: Limits
+    tls: ssl.SSLContext | None
+    """None: plain text."""
+    totals: Totals
+    on_crash: Callable[[Exception], None]
+    """Is told each crash, so that somebody logs it. Must not raise."""

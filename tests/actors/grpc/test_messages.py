@@ -1,0 +1,97 @@
+"""Messages in the bytes of one stream."""
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.grpc.messages import MessageBuffer
+from actors.ports import StreamClosed
+from protocol.errors import RemoteError
+
+
+def message(body, compressed=0):
+    """One message as it travels."""
+    return bytes([compressed]) + len(body).to_bytes(4, "big") + body
+
+
+def buffer(*chunks, limit=100, ended=True):
+    """A buffer that received these chunks, and the list of sizes that it acknowledged."""
+    acknowledged = []
+    received = MessageBuffer(acknowledged.append, limit)
+    for chunk in chunks:
+        received.add(chunk, len(chunk))
+    if ended:
+        received.eof()
+    return received, acknowledged
+
+
+@given(st.lists(st.binary(max_size=20), max_size=5), st.integers(1, 9))
+def test_messages_are_found_however_they_are_cut(bodies, size):
+    """Message boundaries have nothing to do with those of DATA frames, and every byte is acknowledged once."""
+    data = b"".join(map(message, bodies))
+    received, acknowledged = buffer(*(data[at : at + size] for at in range(0, len(data), size)))
+
+    async def read_all():
+        read = []
+        while (body := await received.read_message()) is not None:
+            read.append(body)
+        assert await received.read_message() is None
+        return read
+
+    assert trio.run(read_all) == bodies
+    assert sum(acknowledged) == len(data)
+
+
+async def test_padding_counts_as_received():
+    """What padding took of the window is given back with the data."""
+    received, acknowledged = buffer(ended=False)
+    received.add(message(b"x"), 50)
+    assert await received.read_message() == b"x"
+    assert acknowledged == [50]
+
+
+async def test_nothing_is_acknowledged_before_somebody_reads():
+    """A peer whose actor does not read is held back; what nobody wanted is told at the end."""
+    received, acknowledged = buffer(message(b"x"))
+    assert acknowledged == []
+    assert received.unacked_size() == 6
+    assert received.unacked_size() == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (message(bytes(101)), 8),
+        (b"\0\xff\xff\xff\xff", 8),
+        (message(b"x", compressed=1), 12),
+        (message(b"xyz")[:-1], 13),
+        (b"\0\0", 13),
+    ],
+)
+async def test_bad_messages_are_the_peers_fault(data, code):
+    """Too large, compressed and cut-off messages are remote errors with their status, before the body is awaited."""
+    received, _ = buffer(data)
+    with pytest.raises(RemoteError) as error:
+        await received.read_message()
+    assert error.value.code == code
+
+
+async def test_the_largest_message_is_accepted():
+    """The limit is inclusive."""
+    received, _ = buffer(message(bytes(100)))
+    assert await received.read_message() == bytes(100)
+
+
+async def test_a_closed_stream_wakes_its_reader(nursery):
+    """A reader in any task is told when the stream is over; unread messages are lost."""
+    received, _ = buffer(ended=False)
+
+    async def close():
+        await trio.testing.wait_all_tasks_blocked()
+        received.add(message(b"late"), 9)
+        received.close("reset")
+
+    nursery.start_soon(close)
+    with pytest.raises(StreamClosed, match="reset"):
+        await received.read_message()
