@@ -1,0 +1,183 @@
+"""Writing protobuf by hand: single fields, and discovery responses spliced from resources that are encoded already.
+
+Theory. A message on the wire is a sequence of fields, each a tag (number and wire type) and its content; nothing says
+how many there are, so encoded fields may be put side by side (https://protobuf.dev/programming-guides/encoding/). A
+response is therefore a few bytes of its own around bodies that it shares with every other response that has them. It is
+given as buffers that nobody joins: copied per connection, a thousand first configurations of 6 MB would take 6 GB.
+Buffers should not be too many either, for the kernel takes about a thousand at a time. So what is sent whole to
+everybody, a `Part`, is packed once into blocks, and each stream holds references to the blocks.
+
+Fields come in the order of their numbers, as Google's deterministic serialization has them: joined, a response equals
+byte for byte what the codec, or Google's library, writes for the same message. What is empty is left out, as there.
+
+What must not be here: message classes (that is `protocol.codec`) and reading (`protocol.wire_reading`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from protocol.errors import LocalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from protocol.xds.resources import Part, Resource
+
+VARINT, FIXED64, DELIMITED, START_GROUP, END_GROUP, FIXED32 = range(6)
+"""The wire types."""
+
+BLOCK_SIZE = 1 << 16
+"""Bytes up to which small encoded resources are packed together."""
+
+COPIED_SIZE = 1 << 13
+"""Bytes up to which a buffer is copied into a block. A larger one stays where it is and is referred to."""
+
+
+# --- fields ----------------------------------------------------------------------------------------------------------
+def long_varint(number: int) -> bytes:
+    """The base-128 encoding of any number from 0 to 2**64 - 1. Raises `LocalError` for others."""
+    if not 0 <= number < 1 << 64:
+        raise LocalError(f"{number} is not an unsigned number of 64 bits")
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+VARINTS = tuple(map(long_varint, range(1 << 14)))
+"""The encodings of all numbers that fit into two bytes: nearly all lengths, ports and tags."""
+
+
+def varint(number: int) -> bytes:
+    """The base-128 encoding of a number from 0 to 2**64 - 1. Raises `LocalError` for others."""
+    return VARINTS[number] if 0 <= number < len(VARINTS) else long_varint(number)
+
+
+def tag(field: int, wire_type: int) -> bytes:
+    """What a field opens with. Numbers of fields start at 1."""
+    return varint(field << 3 | wire_type)
+
+
+def length_delimited(field: int, body: bytes) -> bytes:
+    """A field that holds a string, bytes or a message, whether it is empty or not."""
+    return tag(field, DELIMITED) + varint(len(body)) + body
+
+
+def text_field(field: int, text: str) -> bytes:
+    """A string field. The empty string is the default, which is not sent."""
+    return length_delimited(field, text.encode()) if text else b""
+
+
+def any_field(field: int, type_url: str, body: bytes) -> bytes:
+    """A field that holds a google.protobuf.Any: type_url 1, value 2."""
+    prefix, body = any_buffers(field, type_url, body)
+    return prefix + body
+
+
+def any_buffers(field: int, type_url: str, body: bytes) -> tuple[bytes, bytes]:
+    """`any_field` as two buffers, of which the second is `body` itself."""
+    opening = _open_any(type_url, body)
+    return tag(field, DELIMITED) + varint(len(opening) + len(body)) + opening, body
+
+
+def _open_any(type_url: str, body: bytes) -> bytes:
+    """An Any up to its value's bytes."""
+    return text_field(1, type_url) + (tag(2, DELIMITED) + varint(len(body)) if body else b"")
+
+
+# --- resources in responses ------------------------------------------------------------------------------------------
+def sotw_resource_field(type_url: str, resource: Resource) -> tuple[bytes, bytes]:
+    """A member of DiscoveryResponse.resources (2): an Any. The second buffer is the resource's body itself."""
+    return any_buffers(2, type_url, resource.body)
+
+
+def delta_resource_field(type_url: str, resource: Resource) -> tuple[bytes, bytes, bytes]:
+    """A member of DeltaDiscoveryResponse.resources (2): a Resource with version 1, resource 2 (Any), name 3.
+
+    The second buffer is the resource's body itself.
+    """
+    prefix, body = any_buffers(2, type_url, resource.body)
+    opening = text_field(1, resource.version) + prefix
+    closing = text_field(3, resource.name)
+    size = len(opening) + len(body) + len(closing)
+    return tag(2, DELIMITED) + varint(size) + opening, body, closing
+
+
+def pack_blocks(buffers: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in fewer buffers: small ones are joined up to `BLOCK_SIZE`, large ones passed on as they are."""
+    block: list[bytes] = []
+    size = 0
+    for buffer in buffers:
+        large = len(buffer) > COPIED_SIZE
+        if block and (large or size + len(buffer) > BLOCK_SIZE):
+            yield b"".join(block)
+            block, size = [], 0
+        if large:
+            yield buffer
+        else:
+            block.append(buffer)
+            size += len(buffer)
+    if size:
+        yield b"".join(block)
+
+
+class SharedFields:
+    """The resources of whole parts as fields of a response, encoded once for each part and kept as long as it lives."""
+
+    def __init__(self, type_url: str, field: Callable[[str, Resource], tuple[bytes, ...]]) -> None:
+        self._type_url = type_url
+        self._field = field
+        self._blocks: WeakKeyDictionary[Part, tuple[bytes, ...]] = WeakKeyDictionary()
+
+    def of(self, part: Part) -> tuple[bytes, ...]:
+        """The fields of all resources of a part, in its order, as few buffers that every caller shares."""
+        blocks = self._blocks.get(part)
+        if blocks is None:
+            resources = part.resources.values()
+            fields = (buffer for resource in resources for buffer in self._field(self._type_url, resource))
+            blocks = self._blocks[part] = tuple(pack_blocks(fields))
+        return blocks
+
+
+# --- responses -------------------------------------------------------------------------------------------------------
+def control_plane_field(identifier: str) -> bytes:
+    """DiscoveryResponse.control_plane (6): a ControlPlane with identifier 1. Make it once, pass it to all."""
+    return length_delimited(6, text_field(1, identifier))
+
+
+def delta_control_plane_field(identifier: str) -> bytes:
+    """DeltaDiscoveryResponse.control_plane (7): a ControlPlane with identifier 1."""
+    return length_delimited(7, text_field(1, identifier))
+
+
+def sotw_response(
+    *, type_url: str, version: str, nonce: str, fields: Iterable[bytes], control_plane: bytes = b""
+) -> tuple[bytes, ...]:
+    """A DiscoveryResponse: version_info 1, resources 2 (`fields`), type_url 4, nonce 5, control_plane 6.
+
+    `fields` are buffers from `sotw_resource_field` or `SharedFields`.
+    """
+    closing = text_field(4, type_url) + text_field(5, nonce) + control_plane
+    return tuple(filter(None, (text_field(1, version), *fields, closing)))
+
+
+def delta_response(
+    *,
+    type_url: str,
+    version: str,
+    nonce: str,
+    fields: Iterable[bytes],
+    removed: Iterable[str] = (),
+    control_plane: bytes = b"",
+) -> tuple[bytes, ...]:
+    """A DeltaDiscoveryResponse: system_version_info 1, resources 2 (`fields`), type_url 4, nonce 5, removed 6, 7.
+
+    `fields` are buffers from `delta_resource_field` or `SharedFields`; 7 is control_plane.
+    """
+    gone = b"".join(length_delimited(6, name.encode()) for name in removed)
+    closing = text_field(4, type_url) + text_field(5, nonce) + gone + control_plane
+    return tuple(filter(None, (text_field(1, version), *fields, closing)))
