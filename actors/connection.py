@@ -144,6 +144,7 @@ class Connection:
                     connection=self._slot.name,
                     proxy=self._slot.proxy,
                     mailbox=self._inbox,
+                    delta=self._slot.delta,
                     types=frozenset(self._slot.session.watched),
                 )
             )

@@ -150,6 +150,7 @@ class ConnectionOpened:
     connection: str
     proxy: Proxy
     mailbox: Mailbox[ToConnection]
+    delta: bool
     types: frozenset[str] = frozenset()
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import trio
 from trierarch.push.admission import Admission
-from trierarch.push.queue import PushQueue
+from trierarch.push.queue import LARGE, PushQueue
 from trierarch.push.scope import Skipped, affected_types, affects
 
 from actors.mailbox import ask
@@ -36,6 +36,7 @@ from actors.messages import (
     Welcome,
 )
 from trierarch.envoy.types import TYPE_RULES
+from trierarch.push.cost import push_size
 from trierarch.push.fleet import Fleet, Member, union
 from trierarch.push.request import PushRequest
 from trierarch.push.sidecar_scope import build_scope
@@ -145,7 +146,7 @@ class Scheduler:
             case FirstConfigurationAcked(connection=name):
                 self._admission.done(name)
             case PushWritten(connection=name):
-                self._queue.done(name, trio.current_time())
+                self._queue.done(name)
             case ConnectionClosed(connection=name):
                 self._close(name)
             case never:
@@ -168,7 +169,7 @@ class Scheduler:
         name = opened.connection
         if name not in self._fleet:
             self._count(opened.proxy.istio_version, +1)
-        self._fleet.join(Member(name=name, proxy=opened.proxy, types=opened.types))
+        self._fleet.join(Member(name=name, proxy=opened.proxy, delta=opened.delta, types=opened.types))
         self._mailboxes[name] = opened.mailbox
         self._queue.forget(name)  # what was in flight died with the connection's last life
         self._admission.ask(name, at_once=bool(opened.types))
@@ -182,7 +183,7 @@ class Scheduler:
         del self._mailboxes[name]
         self._queue.forget(name)
         self._admission.forget(name)
-        if member.view is not None and not self._fleet.names(member.view):
+        if member.view is not None and not self._fleet.members(member.view):
             self._built.pop(member.view, None)
             self._due.pop(member.view, None)
 
@@ -247,38 +248,38 @@ class Scheduler:
         return scope
 
     def _record_skips(self, view: View, request: PushRequest, context: PushContext, reason: str) -> None:
-        for name in self._fleet.names(view):
-            member = self._fleet.get(name)
-            if member is not None and request.causes.kept:
-                record = PushRecord(
-                    proxy=member.proxy.id,
-                    connection=name,
-                    snapshot=context.number,
-                    causes=request.causes,
-                    reasons=request.reasons,
-                    skipped={"all": reason},
-                    stages=request.stages,
-                    finished_wall=self._outlets.wall(),
-                    outcome=Outcome.SKIPPED,
-                )
-                self._outlets.journal.post(PushRecorded(record=record))
+        for member in self._fleet.members(view):
+            record = PushRecord(
+                proxy=member.proxy.id,
+                connection=member.name,
+                snapshot=context.number,
+                causes=request.causes,
+                reasons=request.reasons,
+                skipped={"all": reason},
+                stages=request.stages,
+                finished_wall=self._outlets.wall(),
+                outcome=Outcome.SKIPPED,
+            )
+            self._outlets.journal.post(PushRecorded(record=record))
 
     # --- pushes ------------------------------------------------------------------------------------------------------
     async def _prepare(self, view: View, due: Due) -> None:
         """Have the sets built that the view's members need, then queue the members."""
         requests = [request for request in (due.request, *due.moved.values()) if request is not None]
         affected = union(_types(request, view) for request in requests)
-        built = self._built.setdefault(view, {})
-        for url in affected:
-            built.pop(url, None)  # what nobody watches yet is not built anew, and must not be taken for new later
+        before = self._built.get(view, {})
+        # What nobody watches yet is not built anew, and must not be taken for new later.
+        self._built[view] = built = {url: known for url, known in before.items() if url not in affected}
         types = affected & self._fleet.types(view)
         if types and self._context is not None:
             built.update(await self._generate(view, tuple(sorted(types)), self._context))
+        large = {delta: _is_large(before, built, types, delta) for delta in (True, False)}
         now = trio.current_time()
-        for name in self._fleet.names(view):
-            request = due.moved.get(name, due.request)
+        for member in self._fleet.members(view):
+            request = due.moved.get(member.name, due.request)
             if request is not None:
-                self._queue.offer(name, request, now)
+                moved = member.name in due.moved
+                self._queue.offer(member.name, request, now, large=moved or large[member.delta])
 
     async def _generate(self, view: View, types: tuple[str, ...], context: PushContext) -> Mapping[str, ResourceSet]:
         scope = await self._scope(view.outbound.scope, context)
@@ -290,7 +291,7 @@ class Scheduler:
     def _hand_out(self, grant: Grant, context: PushContext) -> None:
         member = self._fleet.get(grant.name)
         if member is None or member.view is None:
-            self._queue.done(grant.name, trio.current_time())
+            self._queue.done(grant.name)
             return
         built = self._built.get(member.view, {})
         types = _types(grant.request, member.view)
@@ -317,6 +318,18 @@ class Scheduler:
 
 def _types(request: PushRequest, view: View) -> frozenset[str]:
     return frozenset(TYPE_URLS[short] for short in affected_types(request, view) if short in TYPE_URLS)
+
+
+def _is_large(
+    before: Mapping[str, ResourceSet], after: Mapping[str, ResourceSet], types: frozenset[str], delta: bool
+) -> bool:
+    """Whether a push from one state of a view to another may well need a credit."""
+    sizes = (
+        push_size(before.get(url), after[url], whole=TYPE_RULES[url].complete and not delta)
+        for url in types
+        if url in after
+    )
+    return sum(sizes) >= LARGE
 
 
 def _places_differ(before: PushContext | None, after: PushContext) -> bool:

@@ -14,7 +14,7 @@ VIEWS = cast("list[Any]", ["a", "b", "c"])  # a fleet only compares and hashes v
 
 def member(name: str, *types: str) -> Member:
     """A member that was not welcomed yet."""
-    return Member(name=name, proxy=cast("Any", None), types=frozenset(types))
+    return Member(name=name, proxy=cast("Any", None), delta=True, types=frozenset(types))
 
 
 def test_members_are_grouped_by_view():

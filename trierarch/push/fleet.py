@@ -22,6 +22,7 @@ class Member:
 
     name: str
     proxy: Proxy
+    delta: bool
     types: frozenset[str]
     view: View | None = None
 
@@ -75,9 +76,13 @@ class Fleet:
         """The members of a view, in the order in which they came."""
         return tuple(self._by_view.get(view, ()))
 
+    def members(self, view: View) -> tuple[Member, ...]:
+        """The members of a view, in the order in which they came."""
+        return tuple(self._members[name] for name in self._by_view.get(view, ()))
+
     def types(self, view: View) -> frozenset[str]:
         """All types that some member of a view watches."""
-        return union(self._members[name].types for name in self._by_view.get(view, ()))
+        return union(member.types for member in self.members(view))
 
     def scope_keys(self) -> frozenset[ScopeKey]:
         """The Sidecar scopes that are in use."""

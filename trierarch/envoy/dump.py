@@ -1,0 +1,66 @@
+"""Resources as Envoy's own /config_dump shows them: decoded again from what was sent."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from protocol.codec import decode
+from protocol.codec.plain import plain_message
+from trierarch.envoy.types import CLUSTER, ENDPOINT, EXTENSION, LISTENER, ROUTE, SECRET
+
+if TYPE_CHECKING:
+    from betterproto2 import Message
+
+    from protocol.xds.resources import Resource, ResourceSet
+
+_PREFIX = "type.googleapis.com/"
+
+_SECTIONS = {
+    CLUSTER: ("ClustersConfigDump", "dynamic_active_clusters", "cluster"),
+    ENDPOINT: ("EndpointsConfigDump", "dynamic_endpoint_configs", "endpoint_config"),
+    LISTENER: ("ListenersConfigDump", "dynamic_listeners", "listener"),
+    ROUTE: ("RoutesConfigDump", "dynamic_route_configs", "route_config"),
+    SECRET: ("SecretsConfigDump", "dynamic_active_secrets", "secret"),
+    EXTENSION: ("EcdsConfigDump", "ecds_filters", "ecds_filter"),
+}
+"""Type URL -> message of Envoy's admin page, its list, and the field of one resource in an item of it."""
+
+
+def dump_resources(type_url: str, resources: ResourceSet) -> dict[str, Any]:
+    """One section of a config dump."""
+    message, items, field = _SECTIONS[type_url]
+    return {
+        "@type": f"{_PREFIX}envoy.admin.v3.{message}",
+        "version_info": resources.version,
+        items: [_item(type_url, field, resource) for resource in resources],
+    }
+
+
+def dump_resource(type_url: str, resource: Resource) -> dict[str, Any]:
+    """One resource as plain data, with its type."""
+    known = find_type(type_url)
+    if known is None:
+        return {"@type": type_url}
+    plain = plain_message(decode(known, resource.body), find_type)
+    return {"@type": type_url, **(plain if isinstance(plain, dict) else {})}
+
+
+@cache
+def find_type(type_url: str) -> type[Message] | None:
+    """The message class of a type URL, or None. The package of a message is the path of its generated module."""
+    package, _, name = type_url.removeprefix(_PREFIX).rpartition(".")
+    try:
+        module = import_module(f"protocol.proto.{package}")
+    except ModuleNotFoundError:
+        return None
+    found: type[Message] | None = getattr(module, name, None)
+    return found
+
+
+def _item(type_url: str, field: str, resource: Resource) -> dict[str, Any]:
+    shown = {"version_info": resource.version, field: dump_resource(type_url, resource)}
+    if type_url == LISTENER:
+        return {"name": resource.name, "active_state": shown}
+    return {"name": resource.name, **shown} if type_url == SECRET else shown
