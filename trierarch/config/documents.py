@@ -113,7 +113,9 @@ def _is_directives(text: bytes) -> bool:
 
 
 def _chunk(text: bytes, start: int, line: int, *, json: bool = False) -> Chunk:
-    return Chunk(text=text, start=start, line=line, digest=blake2b(text, digest_size=16).digest(), json=json)
+    """The digest does not cover the `---`: the first document of a file has none until another comes before it."""
+    digest = blake2b(text.removeprefix(b"---").lstrip(b"\r\n"), digest_size=16).digest()
+    return Chunk(text=text, start=start, line=line, digest=digest, json=json)
 
 
 def _load(chunk: Chunk) -> object:
