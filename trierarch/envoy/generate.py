@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakValueDictionary
 
 from protocol.xds.resources import EMPTY, Part, Resource, ResourceSet, build_resource
-from trierarch.envoy.types import CLUSTER
+from trierarch.envoy.clusters import plan_outbound_clusters
+from trierarch.envoy.clusters_fixed import plan_fixed_clusters
+from trierarch.envoy.clusters_inbound import plan_inbound_clusters
+from trierarch.envoy.endpoints import plan_endpoints
+from trierarch.envoy.types import CLUSTER, ENDPOINT
 from trierarch.envoy.units import Plan, Splice, Unit
 
 if TYPE_CHECKING:
@@ -59,7 +63,14 @@ class InboundPart:
 Slot = tuple[str, "OutboundKey | InboundKey"]
 PartTable = Mapping[str, tuple[OutboundPart | InboundPart, ...]]
 
-PARTS: PartTable = {CLUSTER: ()}
+PARTS: PartTable = {
+    CLUSTER: (
+        OutboundPart("outbound clusters", plan_outbound_clusters),
+        OutboundPart("fixed clusters", plan_fixed_clusters),
+        InboundPart("inbound clusters", plan_inbound_clusters),
+    ),
+    ENDPOINT: (OutboundPart("endpoints", plan_endpoints),),
+}
 """Type URL -> its parts in the order in which a client is sent them (networking.md §2.2)."""
 
 

@@ -1,0 +1,142 @@
+"""Clusters of the services that a proxy may call (networking.md §2.2 to §2.8).
+
+One unit for each service holds the clusters of all its ports and subsets: so a view of a thousand services costs a
+thousand look-ups, and a change of one service builds one unit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from protocol.proto.envoy.config.cluster.v3 import Cluster
+from protocol.proto.envoy.config.core.v3 import HealthStatus, HealthStatusSet
+from trierarch.envoy.cluster_metadata import exchange_filter, outbound_metadata
+from trierarch.envoy.connection_pool import build_circuit_breakers, build_connection_options, connect_timeout
+from trierarch.envoy.discovery import dns_lookup_family, set_discovery
+from trierarch.envoy.endpoints import Narrowing
+from trierarch.envoy.load_assignment import AssignmentInputs, build_load_assignment
+from trierarch.envoy.load_balancing import build_common_lb_config, set_load_balancing
+from trierarch.envoy.outlier import build_outlier_detection
+from trierarch.envoy.outline import ClusterOutline, Discovery, outline_clusters
+from trierarch.envoy.packing import encode_resource
+from trierarch.envoy.protocol_options import HttpSettings, build_protocol_options, outbound_version
+from trierarch.envoy.stat_names import pattern_stat_name, plain_stat_name
+from trierarch.envoy.units import Plan, Unit
+from trierarch.push.model import Resolution
+from trierarch.push.proxy import IPMode, ProxyType
+from trierarch.push.traffic import select_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from protocol.proto.envoy.config.endpoint.v3 import ClusterLoadAssignment
+    from protocol.xds.resources import Resource
+    from trierarch.push.context import PushContext
+    from trierarch.push.mesh import Mesh
+    from trierarch.push.model import Service
+    from trierarch.push.sidecar_scope import SidecarScope
+    from trierarch.push.traffic import MergedRule
+    from trierarch.push.view import OutboundKey
+
+
+_SESSION_STATUSES = (HealthStatus.HEALTHY, HealthStatus.DRAINING, HealthStatus.UNKNOWN, HealthStatus.DEGRADED)
+"""Endpoints in these states keep the sessions that they have."""
+
+
+class ClusterTraits(NamedTuple):
+    """What of a client shows in all its clusters."""
+
+    type: ProxyType
+    ip_mode: IPMode
+    istio: bool
+
+
+class ServiceClusters(NamedTuple):
+    """All that the clusters of a service are made of. `assignments`: the endpoints of those that list them inline."""
+
+    service: Service
+    rule: MergedRule | None
+    mesh: Mesh
+    traits: ClusterTraits
+    assignments: tuple[AssignmentInputs, ...] = ()
+
+
+def cluster_traits(key: OutboundKey) -> ClusterTraits:
+    """The traits of the proxies of a view."""
+    return ClusterTraits(type=key.type, ip_mode=key.ip_mode, istio=key.capabilities.istio)
+
+
+def plan_outbound_clusters(key: OutboundKey, scope: SidecarScope, context: PushContext) -> Plan:
+    """One unit for each service of the scope, in order."""
+    mesh, traits = context.mesh, cluster_traits(key)
+    narrowing = Narrowing(key, mesh)
+    for service in scope.services:
+        rule = select_rule(scope.rules.get(service.hostname, ()), key.scope.namespace, key.labels)
+        inputs = ServiceClusters(service, rule, mesh, traits)
+        if service.resolution in (Resolution.DNS, Resolution.DNS_ROUND_ROBIN):
+            inline = (outline for outline in _outlines(inputs) if outline.discovery.is_dns)
+            inputs = inputs._replace(assignments=tuple(narrowing.inputs(outline, context) for outline in inline))
+        yield Unit(build_service_clusters, inputs)
+
+
+def _outlines(inputs: ServiceClusters) -> tuple[ClusterOutline, ...]:
+    return outline_clusters(inputs.service, inputs.rule, inputs.mesh, inputs.traits.type is ProxyType.ROUTER)
+
+
+def build_service_clusters(inputs: ServiceClusters) -> tuple[Resource, ...]:
+    """The clusters of all ports and subsets of a service."""
+    return tuple(encode_resource(cluster.name, cluster) for cluster in _build_clusters(inputs))
+
+
+def _build_clusters(inputs: ServiceClusters) -> Iterator[Cluster]:
+    inline = {item.outline.name: build_load_assignment(item) for item in inputs.assignments}
+    for outline in _outlines(inputs):
+        assignment = inline.get(outline.name)
+        # Envoy accepts a DNS cluster without endpoints, but istiod sends none: routes to it then fail as unknown.
+        if not outline.discovery.is_dns or (assignment is not None and assignment.endpoints):
+            yield build_cluster(outline, inputs.mesh, inputs.traits, assignment)
+
+
+def build_cluster(
+    outline: ClusterOutline, mesh: Mesh, traits: ClusterTraits, assignment: ClusterLoadAssignment | None = None
+) -> Cluster:
+    """One outbound cluster, without TLS."""
+    config, policy = mesh.config, outline.policy
+    pool, outlier = policy.connection_pool, policy.outlier_detection
+    version = outbound_version(outline.port.protocol, pool, config, traits.type)
+    codes = outlier.outlier_detection_http_error_codes if outlier is not None else ()
+    cluster = Cluster(
+        name=outline.name,
+        alt_stat_name=_stat_name(outline, config.outbound_cluster_stat_name),
+        connect_timeout=connect_timeout(pool, config),
+        circuit_breakers=build_circuit_breakers(pool, policy.retry_budget),
+        upstream_connection_options=build_connection_options(pool, config),
+        typed_extension_protocol_options=build_protocol_options(HttpSettings(version, pool, codes)),
+        load_assignment=assignment,
+        outlier_detection=build_outlier_detection(outlier) if outlier is not None else None,
+    )
+    set_discovery(cluster, outline, config, dns_lookup_family(traits.ip_mode, mesh.features.dual_stack))
+    _set_balancing(cluster, outline)
+    if traits.istio:
+        cluster.metadata = outbound_metadata(outline, mesh.features.telemetry_labels)
+        cluster.filters = [exchange_filter()] if mesh.features.metadata_exchange else []
+    return cluster
+
+
+def _set_balancing(cluster: Cluster, outline: ClusterOutline) -> None:
+    if outline.discovery is Discovery.DYNAMIC_FORWARD_PROXY:
+        return
+    if not outline.is_original_destination:
+        set_load_balancing(cluster, outline.policy.load_balancer)
+    cluster.common_lb_config = build_common_lb_config(
+        outline.preference, outline.has_outlier_detection, outline.panic_threshold
+    )
+    if outline.keeps_sessions:
+        cluster.common_lb_config.override_host_status = HealthStatusSet(statuses=list(_SESSION_STATUSES))
+
+
+def _stat_name(outline: ClusterOutline, pattern: str) -> str:
+    if not pattern:
+        return plain_stat_name(outline.name)
+    port = outline.port
+    return pattern_stat_name(pattern, outline.service, port.number, port.name, outline.subset, target_port=0)
