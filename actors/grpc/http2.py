@@ -190,6 +190,14 @@ class TrioConnection(protocol.Connection):
         """Make the stream that the peer has just opened."""
         return TrioStream(self, self._connection, self._transport, self._limits, stream_id)
 
+    def begin(self) -> None:
+        """Send our SETTINGS and widen the connection's window, for which there is no setting."""
+        self._connection.initiate_connection()
+        extra = self._limits.connection_window - self._connection.inbound_flow_control_window
+        if extra > 0:
+            self._connection.increment_flow_control_window(extra)
+        self.flush()
+
     def flush(self) -> None:
         """Send what h2 wants to say, unless nobody listens."""
         if not self.is_closing():
@@ -246,18 +254,17 @@ class TrioProtocol(protocol.H2Protocol):
 
     def __init__(self, dispatcher: protocol.AbstractHandler, transport: SocketTransport, limits: Limits) -> None:
         super().__init__(dispatcher, _CONFIGURATION, _H2_CONFIGURATION)
-        h2_connection = _open_h2_connection(limits)
-        self.connection = TrioConnection(h2_connection, transport, limits)
+        self.connection = TrioConnection(_make_h2_connection(limits), transport, limits)
         self.processor = TrioEventsProcessor(dispatcher, self.connection)
         transport.start(self)
 
     def begin(self) -> None:
         """Send our SETTINGS. For a transport that has shaken hands."""
-        self.connection.flush()
+        self.connection.begin()
 
 
-def _open_h2_connection(limits: Limits) -> H2Connection:
-    """A server's end of HTTP/2, its preface ready to be sent. Settings are replaced before it, as h2 documents."""
+def _make_h2_connection(limits: Limits) -> H2Connection:
+    """A server's end of HTTP/2 that has said nothing yet, which is when h2 lets its settings be replaced."""
     h2_connection = H2Connection(config=_H2_CONFIGURATION)
     h2_connection.local_settings = Settings(
         client=False,
@@ -267,10 +274,6 @@ def _open_h2_connection(limits: Limits) -> H2Connection:
             SettingCodes.INITIAL_WINDOW_SIZE: limits.stream_window,
         },
     )
-    h2_connection.initiate_connection()
-    extra = limits.connection_window - h2_connection.inbound_flow_control_window
-    if extra > 0:
-        h2_connection.increment_flow_control_window(extra)
     return h2_connection
 
 

@@ -1,12 +1,19 @@
-"""A server in the test's nursery, and a peer that speaks HTTP/2 frame by frame, so that a test sees and says each one."""
+"""A server in the test's nursery, certificates, and a peer that speaks HTTP/2 frame by frame."""
 
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 import trio
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from hpack import Decoder, Encoder
 from hyperframe.frame import (
     DataFrame,
@@ -31,6 +38,7 @@ HEADERS = {
 }
 WIDE = 2**30
 NARROW = 65_535
+FRAME_SIZE = 16_384
 
 
 @dataclass
@@ -40,6 +48,7 @@ class Running:
     server: Server
     address: str
     scope: trio.CancelScope
+    secure: bool
     crashes: list[Exception] = field(default_factory=list)
     sockets: list[trio.socket.SocketType] = field(default_factory=list)
 
@@ -59,6 +68,13 @@ class Running:
         await sock.connect((host, int(port)))
         stream = trio.SocketStream(sock)
         return stream if tls is None else trio.SSLStream(stream, tls, server_hostname="localhost")
+
+    @staticmethod
+    async def expect_close(stream: trio.abc.Stream) -> None:
+        """Wait until the server closes the connection, in whatever way."""
+        with trio.fail_after(PATIENCE), suppress(trio.BrokenResourceError):
+            while await stream.receive_some():
+                pass
 
 
 class FramePeer:
@@ -94,9 +110,15 @@ class FramePeer:
         return self._last_stream_id
 
     async def say(self, stream_id: int, body: bytes, *, end=False) -> None:
-        """Send one message in one DATA frame."""
-        data = b"\0" + len(body).to_bytes(4, "big") + body
-        await self.send(DataFrame(stream_id, data, flags=["END_STREAM"] if end else []))
+        """Send one message in full DATA frames."""
+        await self.say_bytes(stream_id, b"\0" + len(body).to_bytes(4, "big") + body, end=end)
+
+    async def say_bytes(self, stream_id: int, data: bytes, *, end=False) -> None:
+        """Send bytes in full DATA frames."""
+        frames = [DataFrame(stream_id, data[at : at + FRAME_SIZE]) for at in range(0, len(data), FRAME_SIZE)]
+        if end:
+            frames[-1].flags.add("END_STREAM")
+        await self.send(*frames)
 
     async def widen(self, stream_id: int, size: int) -> None:
         """Let the server send `size` bytes more."""
@@ -158,7 +180,6 @@ class FramePeer:
 @pytest.fixture
 async def start(nursery: trio.Nursery) -> AsyncIterator[Callable]:
     """Start a server of one handler (or a mapping of methods) and limits that differ from the defaults."""
-
     started: list[Running] = []
 
     async def start_server(handler, *, tls: ssl.SSLContext | None = None, **limits) -> Running:
@@ -171,7 +192,7 @@ async def start(nursery: trio.Nursery) -> AsyncIterator[Callable]:
             with scope:
                 await server.serve("127.0.0.1:0", task_status=task_status)
 
-        started.append(Running(server, await nursery.start(serve), scope, crashes))
+        started.append(Running(server, await nursery.start(serve), scope, tls is not None, crashes))
         return started[-1]
 
     yield start_server
@@ -190,3 +211,69 @@ async def echo(stream) -> None:
 def echo_fixture():
     """A handler that sends back each message."""
     return echo
+
+
+class Certificates:
+    """A certificate authority of the test session, with one server and one client."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self.root = folder / "root.pem"
+        authority = self._certificate("root", self._key, x509.BasicConstraints(ca=True, path_length=None))
+        self.root.write_bytes(authority.public_bytes(serialization.Encoding.PEM))
+        self._issue("server", x509.SubjectAlternativeName([x509.DNSName("localhost")]))
+        identity = x509.UniformResourceIdentifier("spiffe://cluster.local/ns/default/sa/client")
+        self._issue("client", x509.SubjectAlternativeName([x509.DNSName("client"), identity]))
+
+    def server(self, *, ask: bool) -> ssl.SSLContext:
+        """A server's context that asks its clients for a certificate, or does not."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self._folder / "server.pem")
+        context.set_alpn_protocols(["h2"])
+        if ask:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(self.root)
+        return context
+
+    def client(self, *, certificate: bool) -> ssl.SSLContext:
+        """A client's context, with a certificate or without."""
+        context = ssl.create_default_context(cafile=self.root)
+        context.set_alpn_protocols(["h2"])
+        if certificate:
+            context.load_cert_chain(self._folder / "client.pem")
+        return context
+
+    def pair(self, name: str) -> tuple[bytes, bytes]:
+        """Private key and certificate of `server` or `client`, as PEM."""
+        certificate, begin, key = (self._folder / f"{name}.pem").read_bytes().partition(b"-----BEGIN PRIVATE KEY")
+        return begin + key, certificate
+
+    def _issue(self, name: str, names: x509.SubjectAlternativeName) -> None:
+        key = ec.generate_private_key(ec.SECP256R1())
+        certificate = self._certificate(name, key, names)
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        (self._folder / f"{name}.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM) + private)
+
+    def _certificate(self, name: str, key: ec.EllipticCurvePrivateKey, *extensions) -> x509.Certificate:
+        now = datetime.now(UTC)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+            .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "root")]))
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(minutes=5))
+            .not_valid_after(now + timedelta(hours=1))
+        )
+        for extension in extensions:
+            builder = builder.add_extension(extension, critical=isinstance(extension, x509.BasicConstraints))
+        return builder.sign(self._key, hashes.SHA256())
+
+
+@pytest.fixture(scope="session")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """Certificates for servers and clients of this session."""
+    return Certificates(tmp_path_factory.mktemp("certificates"))

@@ -155,21 +155,15 @@ async def test_we_acknowledge_what_is_read_and_no_more(start):
     stream = await peer.open()
     body = bytes(200_000)
     data = b"\0" + len(body).to_bytes(4, "big") + body
-    sent = await say_some(peer, stream, data, 65_535)
+    await peer.say_bytes(stream, data[:65_535])
     await settle()
     assert not any(isinstance(frame, WindowUpdateFrame) and frame.stream_id for frame in peer.frames)
     go.set()
+    sent = 65_535
     while sent < len(data):
         update = await peer.expect(WindowUpdateFrame)
         if update.stream_id:
-            sent += await say_some(peer, stream, data[sent:], update.window_increment)
+            await peer.say_bytes(stream, data[sent : sent + update.window_increment])
+            sent += update.window_increment
     await peer.trailers()
     assert received == [body]
-
-
-async def say_some(peer, stream, data, size):
-    """Send up to `size` bytes of `data` in frames. Returns how many."""
-    part = data[:size]
-    for at in range(0, len(part), 16_384):
-        await peer.send(DataFrame(stream, part[at : at + 16_384]))
-    return len(part)
