@@ -1,0 +1,118 @@
+"""HTTP filters of a sidecar, in the one order that all connection managers keep (networking.md §4.1).
+
+`STEPS` is that order: each step looks at the settings and gives the filters that stand at its place, often none. A new
+feature (authorisation, JWT, Wasm, telemetry, sessions) is a new step at its place in the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from protocol.proto.envoy.extensions.filters.http.cors.v3 import Cors
+from protocol.proto.envoy.extensions.filters.http.fault.v3 import HttpFault
+from protocol.proto.envoy.extensions.filters.http.grpc_stats.v3 import FilterConfig as GrpcStats
+from protocol.proto.envoy.extensions.filters.http.grpc_web.v3 import GrpcWeb
+from protocol.proto.envoy.extensions.filters.http.router.v3 import Router
+from protocol.proto.envoy.extensions.filters.network.http_connection_manager.v3 import HttpFilter
+from protocol.proto.istio.envoy.config.filter.http.alpn.v2alpha1 import FilterConfig as Alpn
+from protocol.proto.istio.envoy.config.filter.http.alpn.v2alpha1 import FilterConfigAlpnOverride as AlpnOverride
+from protocol.proto.istio.envoy.config.filter.http.alpn.v2alpha1 import FilterConfigProtocol as AlpnProtocol
+from protocol.proto.udpa.type.v1 import TypedStruct
+from trierarch.envoy.packing import Plain, pack, struct
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from betterproto2 import Message
+
+CORS = "envoy.filters.http.cors"
+FAULT = "envoy.filters.http.fault"
+GRPC_STATS = "envoy.filters.http.grpc_stats"
+GRPC_WEB = "envoy.filters.http.grpc_web"
+ISTIO_ALPN = "istio.alpn"
+ISTIO_METADATA_EXCHANGE = "istio.metadata_exchange"
+ROUTER = "envoy.filters.http.router"
+
+_PEER_METADATA = "type.googleapis.com/io.istio.http.peer_metadata.Config"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterSettings:
+    """What decides the filters of a connection manager. `istio`: the proxy has Istio's own filters (§8.1)."""
+
+    inbound: bool
+    istio: bool
+    metadata_exchange: bool = True
+    exchange_in_mesh_only: bool = False
+    grpc_web: bool = False
+    suppress_envoy_headers: bool = False
+
+
+def build_http_filters(settings: FilterSettings) -> list[HttpFilter]:
+    """The filters, first to last. The last is always the router."""
+    return [each for step in STEPS for each in step(settings)]
+
+
+def _peer_metadata(settings: FilterSettings) -> list[HttpFilter]:
+    """Exchanges who the peers are in request headers; the side that is met first has the word "downstream"."""
+    if not (settings.istio and settings.metadata_exchange):
+        return []
+    side = "downstream" if settings.inbound else "upstream"
+    headers: Mapping[str, Plain] = {"skip_external_clusters": True} if _skips_external(settings) else {}
+    exchange: Mapping[str, Plain] = {
+        f"{side}_discovery": [{"istio_headers": {}}, {"workload_discovery": {}}],
+        f"{side}_propagation": [{"istio_headers": headers}],
+    }
+    return [_filter(ISTIO_METADATA_EXCHANGE, TypedStruct(type_url=_PEER_METADATA, value=struct(exchange)))]
+
+
+def _skips_external(settings: FilterSettings) -> bool:
+    return settings.exchange_in_mesh_only and not settings.inbound
+
+
+def _grpc_web(settings: FilterSettings) -> list[HttpFilter]:
+    return [_filter(GRPC_WEB, GrpcWeb())] if settings.grpc_web else []
+
+
+def _grpc_stats(_settings: FilterSettings) -> list[HttpFilter]:
+    return [_filter(GRPC_STATS, GrpcStats(emit_filter_state=True, stats_for_all_methods=False))]
+
+
+def _alpn(settings: FilterSettings) -> list[HttpFilter]:
+    """Tells the server's sidecar by ALPN that HTTP follows; only Istio's proxy can change it for each request."""
+    return [_filter(ISTIO_ALPN, Alpn(alpn_override=_ALPN_OVERRIDES))] if settings.istio and not settings.inbound else []
+
+
+def _fault(_settings: FilterSettings) -> list[HttpFilter]:
+    """Always there: routes switch it on with their own configuration."""
+    return [_filter(FAULT, HttpFault())]
+
+
+def _cors(_settings: FilterSettings) -> list[HttpFilter]:
+    return [_filter(CORS, Cors())]
+
+
+def _router(settings: FilterSettings) -> list[HttpFilter]:
+    return [_filter(ROUTER, Router(suppress_envoy_headers=settings.suppress_envoy_headers))]
+
+
+def _filter(name: str, message: Message) -> HttpFilter:
+    return HttpFilter(name=name, typed_config=pack(message))
+
+
+_ALPN_OVERRIDES = [
+    AlpnOverride(upstream_protocol=AlpnProtocol.HTTP10, alpn_override=["istio-http/1.0", "istio", "http/1.0"]),
+    AlpnOverride(upstream_protocol=AlpnProtocol.HTTP11, alpn_override=["istio-http/1.1", "istio", "http/1.1"]),
+    AlpnOverride(upstream_protocol=AlpnProtocol.HTTP2, alpn_override=["istio-h2", "istio", "h2"]),
+]
+
+STEPS: tuple[Callable[[FilterSettings], list[HttpFilter]], ...] = (
+    _peer_metadata,
+    _grpc_web,
+    _grpc_stats,
+    _alpn,
+    _fault,
+    _cors,
+    _router,
+)

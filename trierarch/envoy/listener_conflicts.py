@@ -1,0 +1,138 @@
+"""Which of two services wins a listener: conflicts on one bind address and port, as a table (networking.md §4.4).
+
+Services arrive in order of age. Each brings an entry; where one is already there, its recorded class and the class of
+the newcomer decide what becomes of them. An HTTP entry on the wildcard is recorded as AUTO, because its chain already
+looks at the bytes; elsewhere it is recorded as HTTP and takes everything. Nothing is built here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from ipaddress import ip_network
+from typing import TYPE_CHECKING
+
+from trierarch.envoy.filter_chains import ChainMatch, FilterChain, sniffed_http
+from trierarch.envoy.http_connection import HttpConnection
+from trierarch.push.model import PortProtocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class ListenerClass(Enum):
+    """How the traffic of a port is told apart."""
+
+    HTTP = "HTTP"
+    TCP = "TCP"
+    AUTO = "auto"
+
+
+class Verdict(Enum):
+    """What becomes of a newcomer. BECOME_AUTO: as MERGE, and the entry counts as AUTO from then on."""
+
+    DROP = "drop"
+    REPLACE = "replace"
+    MERGE = "merge"
+    BECOME_AUTO = "merge, become auto"
+    MERGE_TCP = "merge only the TCP chains"
+
+
+VERDICTS: Mapping[tuple[ListenerClass, ListenerClass], Verdict] = {
+    # (recorded, newcomer)
+    (ListenerClass.HTTP, ListenerClass.HTTP): Verdict.DROP,
+    (ListenerClass.HTTP, ListenerClass.TCP): Verdict.BECOME_AUTO,
+    (ListenerClass.HTTP, ListenerClass.AUTO): Verdict.REPLACE,
+    (ListenerClass.TCP, ListenerClass.HTTP): Verdict.BECOME_AUTO,
+    (ListenerClass.TCP, ListenerClass.TCP): Verdict.MERGE,
+    (ListenerClass.TCP, ListenerClass.AUTO): Verdict.BECOME_AUTO,
+    (ListenerClass.AUTO, ListenerClass.HTTP): Verdict.DROP,
+    (ListenerClass.AUTO, ListenerClass.TCP): Verdict.MERGE_TCP,
+    (ListenerClass.AUTO, ListenerClass.AUTO): Verdict.MERGE_TCP,
+}
+
+SERVER_FIRST = frozenset({PortProtocol.MONGO, PortProtocol.MYSQL})
+"""The server speaks first, so there is nothing to tell other protocols from: these share a listener with none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerEntry:
+    """An outbound listener in the making.
+
+    `binds` are its addresses, of which the first gives the name; `protocol` is that of the first service. `real`: it
+    listens itself instead of being handed connections by virtualOutbound. `locked`: a Sidecar named its port, so
+    services of the catch-all are kept out.
+    """
+
+    binds: tuple[str, ...]
+    port: int
+    protocol: PortProtocol
+    recorded: ListenerClass
+    chains: tuple[FilterChain, ...]
+    real: bool
+    locked: bool = False
+
+    @property
+    def name(self) -> str:
+        """The listener's name."""
+        return f"{self.binds[0]}_{self.port}"
+
+
+def settle(existing: ListenerEntry, newcomer: ListenerEntry, *, http10: bool = False) -> ListenerEntry:
+    """The entry that is left when `newcomer` wants the place of `existing`."""
+    if existing.locked or _are_apart(existing.protocol, newcomer.protocol):
+        return existing
+    match VERDICTS[existing.recorded, newcomer.recorded]:
+        case Verdict.DROP:
+            return existing
+        case Verdict.REPLACE:
+            return newcomer
+        case Verdict.MERGE:
+            return replace(existing, chains=merge_chains(existing.chains, newcomer.chains))
+        case Verdict.MERGE_TCP:
+            return replace(existing, chains=merge_chains(existing.chains, _tcp_chains(newcomer.chains)))
+        case Verdict.BECOME_AUTO:
+            old, new = _sniffing(existing.chains, http10=http10), _sniffing(newcomer.chains, http10=http10)
+            return replace(existing, recorded=ListenerClass.AUTO, chains=merge_chains(old, new))
+
+
+def merge_chains(existing: tuple[FilterChain, ...], incoming: Iterable[FilterChain]) -> tuple[FilterChain, ...]:
+    """Both, without those of `incoming` that would match what another already matches: Envoy refuses such a pair."""
+    merged = list(existing)
+    taken = {_identity(chain.match) for chain in existing}
+    for chain in incoming:
+        identity = _identity(chain.match)
+        if identity not in taken:
+            taken.add(identity)
+            merged.append(chain)
+    return tuple(merged)
+
+
+def _are_apart(existing: PortProtocol, newcomer: PortProtocol) -> bool:
+    return existing is not newcomer and (existing in SERVER_FIRST or newcomer in SERVER_FIRST)
+
+
+def _tcp_chains(chains: tuple[FilterChain, ...]) -> list[FilterChain]:
+    return [chain for chain in chains if not isinstance(chain.filters, HttpConnection)]
+
+
+def _sniffing(chains: tuple[FilterChain, ...], *, http10: bool) -> tuple[FilterChain, ...]:
+    """HTTP chains that took everything now take only what is seen to be HTTP: another chain takes the rest."""
+    match = sniffed_http(http10=http10)
+    return tuple(
+        replace(chain, match=match) if isinstance(chain.filters, HttpConnection) and chain.matches_all else chain
+        for chain in chains
+    )
+
+
+def _identity(match: ChainMatch | None) -> object:
+    """Matches with equal identities take the same connections. The host bits of a range and `*` mean nothing."""
+    if match is None:
+        match = ChainMatch()
+    names = frozenset(match.server_names) - {"*"}
+    ranges = frozenset(str(ip_network(each, strict=False)) for each in match.prefix_ranges if not _is_any(each))
+    return match.transport_protocol, match.application_protocols, names, ranges
+
+
+def _is_any(prefix: str) -> bool:
+    return prefix.partition("/")[0] == "0.0.0.0"

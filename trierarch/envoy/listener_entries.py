@@ -1,0 +1,226 @@
+"""Which outbound listeners a view has and which chains: services take their places on ports, oldest first (§4.4).
+
+First the Sidecar's egress listeners with a port, then, kept out of those, the catch-all: each port of each service on
+the address that its class asks for. Conflicts are judged in `listener_conflicts.py`; nothing is encoded here. The names
+of the route configurations that a view needs follow from these entries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from trierarch.config.hosts import is_ip_address
+from trierarch.envoy.filter_chains import FilterChain, sniffed_http
+from trierarch.envoy.http_connection import HttpConnection, HttpProfile, select_profile
+from trierarch.envoy.listener_conflicts import ListenerClass, ListenerEntry, settle
+from trierarch.envoy.tcp_chains import TcpService, covering_virtual_services, select_tcp_chains
+from trierarch.push.model import UNSPECIFIED_ADDRESS, PortProtocol, Registry, Resolution
+from trierarch.push.proxy import Interception
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trierarch.envoy.outbound_view import OutboundView
+    from trierarch.push.model import Service, ServicePort
+    from trierarch.push.routing import ResolvedVirtualService
+    from trierarch.push.sidecar_scope import EgressListener
+
+_CLASSES = {
+    PortProtocol.HTTP: ListenerClass.HTTP,
+    PortProtocol.HTTP2: ListenerClass.HTTP,
+    PortProtocol.GRPC: ListenerClass.HTTP,
+    PortProtocol.GRPC_WEB: ListenerClass.HTTP,
+    PortProtocol.HTTP_PROXY: ListenerClass.HTTP,
+    PortProtocol.HTTPS: ListenerClass.TCP,
+    PortProtocol.TLS: ListenerClass.TCP,
+    PortProtocol.TCP: ListenerClass.TCP,
+    PortProtocol.MONGO: ListenerClass.TCP,
+    PortProtocol.REDIS: ListenerClass.TCP,
+    PortProtocol.MYSQL: ListenerClass.TCP,
+    PortProtocol.UNSUPPORTED: ListenerClass.AUTO,
+}
+"""UDP is missing: it has no listener (networking.md §1.3)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Place:
+    """A port of a service that asks for a listener. `binds` is empty while nobody has said an address; `port` is the
+    listener's. `real`: the listener binds its port itself.
+    """
+
+    service: Service
+    port: ServicePort
+    binds: tuple[str, ...]
+    real: bool
+    virtual_services: tuple[ResolvedVirtualService, ...]
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The entries so far, by the address and port that they bind."""
+
+    view: OutboundView
+    profile: HttpProfile
+    entries: dict[tuple[str, int], ListenerEntry] = field(default_factory=dict)
+
+    def lock(self) -> None:
+        """Keep everything that comes later off the ports that are taken."""
+        self.entries = {key: replace(entry, locked=True) for key, entry in self.entries.items()}
+
+    def add(self, newcomer: ListenerEntry) -> None:
+        """Give an entry its place, or what the conflict with its neighbour leaves of it."""
+        key = (newcomer.binds[0], newcomer.port)
+        existing = self.entries.get(key)
+        self.entries[key] = newcomer if existing is None else settle(existing, newcomer, http10=self.sniffs_http10)
+
+    @property
+    def sniffs_http10(self) -> bool:
+        """Whether HTTP/1.0 is recognised as HTTP; a switch of the mesh, not of the proxy (§4.4)."""
+        return self.view.context.mesh.features.http10
+
+
+def select_entries(view: OutboundView) -> tuple[ListenerEntry, ...]:
+    """All outbound listeners of a view but the virtual one, sorted by name."""
+    draft = _Draft(view, outbound_profile(view))
+    for egress in view.scope.egress:
+        if egress.port is None:
+            draft.lock()
+        for place in _places(view, egress):
+            _take_place(draft, place)
+    return tuple(sorted(draft.entries.values(), key=lambda entry: entry.name))
+
+
+def outbound_profile(view: OutboundView) -> HttpProfile:
+    """What all outbound connection managers of a view have in common."""
+    key = view.key
+    return select_profile(
+        view.context.mesh,
+        inbound=False,
+        istio=key.capabilities.istio,
+        http10=key.http10,
+        idle_timeout=key.idle_timeout,
+    )
+
+
+def _places(view: OutboundView, egress: EgressListener) -> Iterator[Place]:
+    real = egress.binds or view.key.interception is Interception.NONE
+    binds = (egress.bind,) if egress.bind else view.loopbacks if real else ()
+    for service in egress.services:
+        if service.resolution is Resolution.ALIAS:
+            continue
+        for port in (egress.port,) if egress.port is not None else service.ports:
+            virtual_services = egress.virtual_services
+            yield Place(service=service, port=port, binds=binds, real=real, virtual_services=virtual_services)
+
+
+def _take_place(draft: _Draft, place: Place) -> None:
+    kind = _CLASSES.get(place.port.protocol)
+    if kind is None:
+        return
+    if kind is not ListenerClass.HTTP and _is_headless(draft.view, place):
+        for bound in _per_endpoint(draft.view, place):
+            _add_entry(draft, bound, kind)
+    else:
+        _add_entry(draft, place, kind)
+
+
+def _is_headless(view: OutboundView, place: Place) -> bool:
+    """Connections to a service without an address of its own go to its endpoints' addresses; each gets a listener."""
+    service = place.service
+    return (
+        not place.binds
+        and service.resolution is Resolution.PASSTHROUGH
+        and view.addresses(service)[0] == UNSPECIFIED_ADDRESS
+    )
+
+
+def _per_endpoint(view: OutboundView, place: Place) -> Iterator[Place]:
+    """A place at each endpoint's address, the proxy's own left out. A ServiceEntry without any takes the wildcard."""
+    service = place.service
+    found = view.context.endpoints.of(service.id).endpoints
+    endpoints = [each for each in found if each.port_name == place.port.name]
+    if not endpoints and service.registry is not Registry.KUBERNETES and service.selector is None:
+        yield place
+    for endpoint in endpoints:
+        addresses = endpoint.addresses
+        if addresses[0] not in view.key.own_addresses and all(is_ip_address(each) for each in addresses):
+            yield replace(place, binds=addresses)
+
+
+def _add_entry(draft: _Draft, place: Place, kind: ListenerClass) -> None:
+    if kind is ListenerClass.HTTP:
+        draft.add(_http_entry(draft, place))
+    else:
+        draft.add(_tcp_entry(draft, place, kind))
+
+
+def _http_entry(draft: _Draft, place: Place) -> ListenerEntry:
+    """HTTP services share the wildcard: their virtual hosts tell them apart."""
+    view = draft.view
+    binds = place.binds or view.wildcards
+    shared = binds[0] == view.wildcard
+    chain = _http_chain(draft, place, binds, _route_name(place, binds), sniffing=shared)
+    recorded = ListenerClass.AUTO if shared else ListenerClass.HTTP
+    return _entry(place, binds, recorded, (chain,))
+
+
+def _route_name(place: Place, binds: tuple[str, ...]) -> str:
+    """A Unix socket has no port to be named after."""
+    return str(place.port.number) if place.port.number else binds[0]
+
+
+def _tcp_entry(draft: _Draft, place: Place, kind: ListenerClass) -> ListenerEntry:
+    view, service = draft.view, place.service
+    binds, cidr = _tcp_binds(view, place)
+    chains = select_tcp_chains(
+        TcpService(
+            view=view,
+            service=service,
+            port=place.port,
+            bind=binds[0],
+            cidr=cidr,
+            virtual_services=covering_virtual_services(service, place.virtual_services),
+        )
+    )
+    if kind is ListenerClass.AUTO:
+        shared = binds[0] == view.wildcard
+        name = str(place.port.number) if shared else f"{service.hostname}:{place.port.number}"
+        chains = (*chains, _http_chain(draft, place, binds, name, sniffing=True))
+    return _entry(place, binds, kind, chains)
+
+
+def _tcp_binds(view: OutboundView, place: Place) -> tuple[tuple[str, ...], str]:
+    """The addresses to bind, and the range to match where the service's address is one."""
+    if place.binds:
+        return place.binds, ""
+    addresses = view.addresses(place.service)
+    if "/" in addresses[0]:
+        return (view.wildcard,), addresses[0]
+    if addresses[0] == UNSPECIFIED_ADDRESS:
+        return view.wildcards if view.dual_stack else (view.wildcard,), ""
+    return addresses if view.dual_stack else addresses[:1], ""
+
+
+def _entry(
+    place: Place, binds: tuple[str, ...], recorded: ListenerClass, chains: tuple[FilterChain, ...]
+) -> ListenerEntry:
+    return ListenerEntry(
+        binds=binds,
+        port=place.port.number,
+        protocol=place.port.protocol,
+        recorded=recorded,
+        chains=chains,
+        real=place.real,
+    )
+
+
+def _http_chain(draft: _Draft, place: Place, binds: tuple[str, ...], route_name: str, *, sniffing: bool) -> FilterChain:
+    connection = HttpConnection(
+        profile=draft.profile,
+        stat_prefix=f"outbound_{binds[0]}_{place.port.number};",
+        routes=route_name,
+        grpc_web=place.port.protocol is PortProtocol.GRPC_WEB,
+    )
+    match = sniffed_http(http10=draft.sniffs_http10) if sniffing else None
+    return FilterChain(match=match, filters=connection, outbound=True)

@@ -1,0 +1,133 @@
+"""Outbound listeners of a sidecar, rendered from their entries, and virtualOutbound (networking.md §4.2 to §4.4).
+
+A listener is spliced: a frame of its own, and filter chains that are built once for all listeners that have them.
+Inbound listeners are in `listeners_inbound.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trierarch.envoy.filter_chains import ANY_CONNECTION, ChainMatch, FilterChain, chain_piece, default_chain_piece
+from trierarch.envoy.http_connection import HttpConnection
+from trierarch.envoy.listener_entries import outbound_profile, select_entries
+from trierarch.envoy.listener_frames import HTTP_INSPECTOR, TLS_INSPECTOR, Inspector, ListenerFrame, frame_piece
+from trierarch.envoy.names import BLACK_HOLE_CLUSTER, VIRTUAL_OUTBOUND
+from trierarch.envoy.outbound_view import OutboundView
+from trierarch.envoy.tcp_proxy import TcpProxy
+from trierarch.envoy.units import Plan, Splice
+from trierarch.push.proxy import Interception
+
+if TYPE_CHECKING:
+    from trierarch.envoy.listener_conflicts import ListenerEntry
+    from trierarch.push.context import PushContext
+    from trierarch.push.sidecar_scope import SidecarScope
+    from trierarch.push.view import OutboundKey
+
+PASSTHROUGH_CHAIN = "PassthroughFilterChain"
+HTTP_PROXY_ROUTE = "http_proxy"
+
+
+def plan_outbound_listeners(key: OutboundKey, scope: SidecarScope, context: PushContext) -> Plan:
+    """All outbound listeners of a view: by name, then the HTTP proxy's, then virtualOutbound."""
+    view = OutboundView(key=key, scope=scope, context=context)
+    for entry in select_entries(view):
+        yield _plan_entry(view, entry)
+    if proxy_port(view):
+        yield _plan_http_proxy(view)
+    if key.interception is not Interception.NONE:
+        yield _plan_virtual_outbound(view)
+
+
+def proxy_port(view: OutboundView) -> int:
+    """The port of the HTTP proxy that applications are told to use; 0 if there is none (§4.6)."""
+    return view.key.http_proxy_port or view.context.mesh.config.proxy_http_port
+
+
+def _plan_entry(view: OutboundView, entry: ListenerEntry) -> Splice:
+    chains, default = _arrange(view, entry)
+    frame = ListenerFrame(
+        name=entry.name,
+        addresses=entry.binds,
+        port=entry.port,
+        outbound=True,
+        bind_to_port=entry.real,
+        inspectors=_inspectors(chains),
+        detection_timeout=_detection_timeout(view, chains),
+    )
+    pieces = [frame_piece(frame), *(chain_piece(chain) for chain in chains)]
+    if default is not None:
+        pieces.append(default_chain_piece(default))
+    return Splice(entry.name, tuple(pieces))
+
+
+def _arrange(view: OutboundView, entry: ListenerEntry) -> tuple[tuple[FilterChain, ...], FilterChain | None]:
+    """The chains with a match, and the one for all the rest: the service's own if one takes everything (§4.4)."""
+    if len(entry.chains) == 1 and entry.chains[0].matches_all:
+        return entry.chains, None
+    matching = tuple(chain for chain in entry.chains if not chain.matches_all)
+    default = next((chain for chain in entry.chains if chain.matches_all), None)
+    return matching, default or _passthrough_chain(view)
+
+
+def _passthrough_chain(view: OutboundView) -> FilterChain:
+    return FilterChain(name=PASSTHROUGH_CHAIN, match=ANY_CONNECTION, filters=_fall_through(view))
+
+
+def _inspectors(chains: tuple[FilterChain, ...]) -> tuple[Inspector, ...]:
+    """What has to look at the first bytes so that the chains can be told apart."""
+    matches = [chain.match for chain in chains if chain.match is not None]
+    found = []
+    if any(match.server_names for match in matches):
+        found.append(TLS_INSPECTOR)
+    if any(match.application_protocols for match in matches):
+        found.append(HTTP_INSPECTOR)
+    return tuple(found)
+
+
+def _detection_timeout(view: OutboundView, chains: tuple[FilterChain, ...]) -> float:
+    """How long a client may stay silent; only HTTP has to be waited for."""
+    sniffs = any(chain.match is not None and chain.match.application_protocols for chain in chains)
+    return (view.context.mesh.config.protocol_detection_timeout or 0.0) if sniffs else 0.0
+
+
+def _fall_through(view: OutboundView) -> TcpProxy:
+    cluster = view.fall_through
+    return TcpProxy(stat_prefix=cluster, clusters=cluster, idle_timeout=view.key.idle_timeout)
+
+
+def _plan_http_proxy(view: OutboundView) -> Splice:
+    """The listener for applications that are configured to use a proxy."""
+    port = proxy_port(view)
+    binds = view.loopbacks
+    name = f"{binds[0]}_{port}"
+    connection = HttpConnection(
+        profile=outbound_profile(view),
+        stat_prefix=f"outbound_{name};",
+        routes=HTTP_PROXY_ROUTE,
+        absolute_urls=True,
+    )
+    frame = ListenerFrame(name=name, addresses=binds, port=port, outbound=True, bind_to_port=True)
+    return Splice(name, (frame_piece(frame), chain_piece(FilterChain(filters=connection, outbound=True))))
+
+
+def _plan_virtual_outbound(view: OutboundView) -> Splice:
+    """Where iptables sends everything: handed on by original destination, or let through (§4.3)."""
+    key = view.key
+    port = view.context.mesh.config.proxy_listen_port
+    frame = ListenerFrame(
+        name=VIRTUAL_OUTBOUND,
+        addresses=view.wildcards if view.dual_stack else (view.wildcard,),
+        port=port,
+        outbound=True,
+        bind_to_port=True,
+        hands_on=True,
+        transparent=key.interception is Interception.TPROXY,
+    )
+    black_hole = FilterChain(
+        name=f"{VIRTUAL_OUTBOUND}-blackhole",
+        match=ChainMatch(destination_port=port),
+        filters=TcpProxy(stat_prefix=BLACK_HOLE_CLUSTER, clusters=BLACK_HOLE_CLUSTER),
+    )
+    catch_all = FilterChain(name=f"{VIRTUAL_OUTBOUND}-catchall-tcp", filters=_fall_through(view))
+    return Splice(VIRTUAL_OUTBOUND, (frame_piece(frame), chain_piece(black_hole), chain_piece(catch_all)))

@@ -1,0 +1,81 @@
+"""The TCP proxy filter: connections to one cluster, or to several by weight (networking.md §4.5).
+
+`TcpProxy` is the value that says everything about one; which chains have which is planned in `tcp_chains.py` for
+outbound and in `listeners_inbound.py` for inbound listeners.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from protocol.proto.envoy.config.listener.v3 import Filter
+from protocol.proto.envoy.extensions.filters.network.tcp_proxy.v3 import (
+    TcpProxy as TcpProxyMessage,
+)
+from protocol.proto.envoy.extensions.filters.network.tcp_proxy.v3 import (
+    TcpProxyTunnelingConfig,
+    TcpProxyWeightedCluster,
+    TcpProxyWeightedClusterClusterWeight,
+)
+from protocol.proto.envoy.type.v3 import HashPolicy, HashPolicySourceIp
+from trierarch.envoy.network_filters import metadata_exchange
+from trierarch.envoy.packing import duration, pack
+
+if TYPE_CHECKING:
+    from trierarch.config.destination_rule import Tunnel
+
+TCP_PROXY = "envoy.filters.network.tcp_proxy"
+
+
+class WeightedCluster(NamedTuple):
+    """A cluster's share of the connections, relative to the others' weights."""
+
+    name: str
+    weight: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TcpProxy:
+    """One TCP proxy. `clusters`: the one cluster, or several by weight. Times in seconds. `exchanges_metadata`: Istio's
+    exchange of metadata stands before it.
+    """
+
+    stat_prefix: str
+    clusters: str | tuple[WeightedCluster, ...]
+    idle_timeout: float | None = None
+    max_duration: float | None = None
+    hashes_source_ip: bool = False
+    tunnel: Tunnel | None = None
+    exchanges_metadata: bool = False
+
+
+def build_tcp_filters(proxy: TcpProxy) -> list[Filter]:
+    """The network filters of a TCP chain."""
+    last = Filter(name=TCP_PROXY, typed_config=pack(_build_proxy(proxy)))
+    return [metadata_exchange(), last] if proxy.exchanges_metadata else [last]
+
+
+def _build_proxy(proxy: TcpProxy) -> TcpProxyMessage:
+    message = TcpProxyMessage(
+        stat_prefix=proxy.stat_prefix,
+        idle_timeout=None if proxy.idle_timeout is None else duration(proxy.idle_timeout),
+        max_downstream_connection_duration=None if proxy.max_duration is None else duration(proxy.max_duration),
+        hash_policy=[HashPolicy(source_ip=HashPolicySourceIp())] if proxy.hashes_source_ip else [],
+        tunneling_config=None if proxy.tunnel is None else _build_tunnel(proxy.tunnel),
+    )
+    match proxy.clusters:
+        case str() as cluster:
+            message.cluster = cluster
+        case weighted:
+            message.weighted_clusters = TcpProxyWeightedCluster(
+                clusters=[TcpProxyWeightedClusterClusterWeight(name=each.name, weight=each.weight) for each in weighted]
+            )
+    return message
+
+
+def _build_tunnel(tunnel: Tunnel) -> TcpProxyTunnelingConfig:
+    """Connections are carried in requests to the target; by CONNECT unless POST is asked for."""
+    return TcpProxyTunnelingConfig(
+        hostname=f"{tunnel.target_host}:{tunnel.target_port}", use_post=tunnel.protocol.upper() == "POST"
+    )

@@ -1,0 +1,112 @@
+"""The virtual hosts of a route configuration: which there are, under which domains, with which routes (§5.3, §5.4).
+
+Virtual services come first, in order of precedence: their own hosts, and the services that they name. Every other
+service of the port gets a default route. A name or domain that is taken stays with its first owner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from protocol.proto.envoy.config.route.v3 import (
+    Decorator,
+    DirectResponseAction,
+    Route,
+    RouteAction,
+    RouteConfiguration,
+    RouteMatch,
+    VirtualHost,
+)
+from trierarch.envoy.packing import duration, encode
+from trierarch.envoy.route_action import RouteInputs, build_route
+from trierarch.envoy.route_hash import build_hash_policy
+from trierarch.envoy.route_retry import build_retry_policy
+from trierarch.envoy.units import Piece
+
+if TYPE_CHECKING:
+    from trierarch.config.destination_rule import ConsistentHash
+    from trierarch.config.virtual_service import HttpRetry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefaultRoute:
+    """The route of a service that no VirtualService speaks of."""
+
+    cluster: str
+    operation: str
+    consistent_hash: ConsistentHash | None
+    retry: HttpRetry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatchAllRoute:
+    """What happens to requests for unknown hosts: forwarded to `cluster`, or refused with 502 if that is ""."""
+
+    cluster: str
+    forwards_host: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VirtualHostInputs:
+    """All that a virtual host is built from. `counts_attempts`: the server is told how often a request was tried."""
+
+    name: str
+    domains: tuple[str, ...]
+    routes: tuple[RouteInputs | DefaultRoute | CatchAllRoute, ...]
+    counts_attempts: bool = True
+
+
+def virtual_host_piece(inputs: VirtualHostInputs) -> Piece:
+    """The virtual host as one field of a route configuration."""
+    return Piece(_encode_virtual_host, inputs)
+
+
+def build_virtual_host(inputs: VirtualHostInputs) -> VirtualHost:
+    """The message."""
+    return VirtualHost(
+        name=inputs.name,
+        domains=list(inputs.domains),
+        include_request_attempt_count=inputs.counts_attempts,
+        routes=[_build_route(inputs.name, route) for route in inputs.routes],
+    )
+
+
+def _encode_virtual_host(inputs: VirtualHostInputs) -> bytes:
+    return encode(RouteConfiguration(virtual_hosts=[build_virtual_host(inputs)]))
+
+
+def _build_route(host: str, route: RouteInputs | DefaultRoute | CatchAllRoute) -> Route:
+    match route:
+        case RouteInputs():
+            return build_route(route)
+        case DefaultRoute():
+            return _build_default(route)
+        case CatchAllRoute():
+            return _build_catch_all(host, route)
+
+
+def _build_default(default: DefaultRoute) -> Route:
+    action = _forward(default.cluster)
+    action.retry_policy = build_retry_policy(default.retry)
+    if default.consistent_hash is not None:
+        action.hash_policy = build_hash_policy(default.consistent_hash)
+    decorator = Decorator(operation=default.operation)
+    return Route(name="default", match=RouteMatch(prefix="/"), decorator=decorator, route=action)
+
+
+def _build_catch_all(name: str, catch_all: CatchAllRoute) -> Route:
+    route = Route(name=name, match=RouteMatch(prefix="/"))
+    if catch_all.cluster:
+        route.route = _forward(catch_all.cluster)
+        route.route.append_x_forwarded_host = catch_all.forwards_host
+    else:
+        route.direct_response = DirectResponseAction(status=502)
+    return route
+
+
+def _forward(cluster: str) -> RouteAction:
+    """Forwarding without a limit of time."""
+    action = RouteAction(cluster=cluster, timeout=duration(0))
+    action.max_grpc_timeout = duration(0)
+    return action
