@@ -19,18 +19,18 @@ ACK is how both sides know that they agree.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from protocol.errors import LocalError
-from protocol.xds import framing
+from protocol.wire import SharedFields, delta_resource_field, delta_response
 from protocol.xds.requests import DeltaRequest
 from protocol.xds.subscription import (
-    NO_NAMES,
     WILDCARD,
     Offer,
     Outcome,
     Owed,
-    Settled,
+    Selection,
     Watch,
     acknowledged,
     asked,
@@ -38,17 +38,17 @@ from protocol.xds.subscription import (
     news,
     rejected,
     renamed,
-    resolve,
+    select,
     stale,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from protocol.xds.diff import Difference
     from protocol.xds.events import Event
     from protocol.xds.requests import Request
-    from protocol.xds.resources import Resource, ResourceSet
+    from protocol.xds.resources import ResourceSet
     from protocol.xds.types import TypeRules
 
 
@@ -110,7 +110,7 @@ def _reject(turn: Turn) -> Outcome:
 
 def _begin(turn: Turn) -> Outcome:
     named = interned(turn.request.subscribe) - {WILDCARD} if turn.rules.wildcard else turn.owed.names
-    fresh = Watch(names=named - turn.drops, settled=Settled(names=_declared(turn)))
+    fresh = Watch(names=named - turn.drops, unsettled=(interned(turn.request.initial),) if turn.request.initial else ())
     return _answered(fresh, (), turn, first=True)
 
 
@@ -153,11 +153,6 @@ def _is_unchanged(turn: Turn) -> bool:
     return turn.wants <= watch.names and not turn.drops & watch.names
 
 
-def _declared(turn: Turn) -> frozenset[str]:
-    """Names of a wildcard type that the client holds without having asked for them by name."""
-    return interned(turn.request.initial) if turn.rules.wildcard else NO_NAMES
-
-
 CASES = (
     Case(number="1", holds=lambda t: t.request.nack is not None, step=_reject),
     Case(number="2", holds=lambda t: t.watch is None, step=_begin),
@@ -172,34 +167,43 @@ CASES = (
 def offer(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Offer | None:
     """What a response must hold so that its client has this set; None: nothing is owed and nothing is new for it."""
     new = news(watch, rules, resources)
-    found, unknown = _select(rules, watch, new, resources)
-    removed = tuple(unknown) if rules.removals else ()
-    answer = watch.owed is not None and (bool(found) or rules.complete or rules.answers_empty)
-    sent = tuple(resource for resource in found if not _is_held(watch, resource))
+    found = _select(rules, watch, new, resources)
+    removed = found.unknown if rules.removals else ()
+    answer = watch.owed is not None and (len(found) > 0 or rules.complete or rules.answers_empty)
+    sent = _leave_out_declared(watch, found)
     if not (sent or removed or answer):
         return None
-    return Offer(resources=sent, removed=removed, warming=tuple(r.name for r in sent), whole=bool(new))
+    told = (*sent.names, frozenset(removed)) if removed else sent.names
+    return Offer(sent=sent, removed=removed, warming=sent.names, told=told, whole=bool(new))
 
 
-def _select(
-    rules: TypeRules, watch: Watch, new: Difference, resources: ResourceSet
-) -> tuple[Sequence[Resource], list[str]]:
-    """What to send and what to call removed, before what the client declares is left out."""
+def _select(rules: TypeRules, watch: Watch, new: Difference, resources: ResourceSet) -> Selection:
+    """What to send, and what is unknown, before what the client declares is left out."""
     if watch.owed is None:
-        return resolve(watch.due | new.changed | new.removed, rules, resources)
+        return select(watch.due | new.changed | new.removed, rules, resources)
     if not rules.wildcard:
-        return resolve(watch.due | new.changed | new.removed | watch.owed.names, rules, resources)
-    missing = [name for name in sorted(watch.owed.names | new.removed) if resources.get(name) is None]
-    return tuple(resources), missing
+        return select(watch.owed.names | watch.due | new.changed | new.removed, rules, resources)
+    missing = (name for name in sorted(watch.owed.names | new.removed) if resources.get(name) is None)
+    return Selection(parts=resources.parts, unknown=tuple(missing))
 
 
-def _is_held(watch: Watch, resource: Resource) -> bool:
-    """The client has declared just this version. What is due is sent to it even so: it waits for that (§6.14)."""
-    if watch.owed is None or resource.name in watch.due:
-        return False
-    return watch.owed.declared.get(resource.name) == resource.version
+def _leave_out_declared(watch: Watch, found: Selection) -> Selection:
+    """Without what the client declares in just this version. What is due is sent even so: the client waits for it."""
+    if watch.owed is None or not watch.owed.declared:
+        return found
+    declared = watch.owed.declared
+    kept = (one for one in found if one.name in watch.due or declared.get(one.name) != one.version)
+    return Selection(resources=tuple(kept))
 
 
 def encode(rules: TypeRules, made: Offer, version: str, nonce: str) -> tuple[bytes, ...]:
     """The DeltaDiscoveryResponse as buffers."""
-    return framing.delta_response(rules.type_url, version, nonce, made.resources, made.removed)
+    whole = [buffer for part in made.sent.parts for buffer in _fields(rules.type_url).of(part)]
+    single = [buffer for one in made.sent.resources for buffer in delta_resource_field(rules.type_url, one)]
+    fields = whole + single
+    return delta_response(type_url=rules.type_url, version=version, nonce=nonce, fields=fields, removed=made.removed)
+
+
+@cache
+def _fields(type_url: str) -> SharedFields:
+    return SharedFields(type_url, delta_resource_field)

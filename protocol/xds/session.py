@@ -160,7 +160,7 @@ class AdsSession:
         """What has the name of something just sent is due in the types that follow, whatever its bytes."""
         session = self
         for url, watch in self._followers(type_url):
-            due = watch.due | watch.names.intersection(made.warming)
+            due = watch.due.union(*(watch.names & names for names in made.warming))
             session = session._with(url, replace(watch, due=due))
         return session
 
@@ -171,7 +171,7 @@ def _build_response(type_url: str, version: str, nonce: str, made: Offer, buffer
         version=version,
         nonce=nonce,
         buffers=buffers,
-        sent=len(made.resources),
+        sent=len(made.sent),
         removed=len(made.removed),
         size=sum(map(len, buffers)),
     )

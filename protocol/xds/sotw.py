@@ -11,16 +11,19 @@ is removing; of the others only what is new, for Envoy drops what nothing refers
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from protocol.errors import LocalError
-from protocol.xds import framing
+from protocol.wire import SharedFields, sotw_resource_field, sotw_response
 from protocol.xds.events import Unsubscribed
 from protocol.xds.requests import SotwRequest
 from protocol.xds.subscription import (
+    NO_NAMES,
     Offer,
     Outcome,
     Owed,
+    Selection,
     Watch,
     acknowledged,
     asked,
@@ -28,13 +31,14 @@ from protocol.xds.subscription import (
     news,
     rejected,
     renamed,
-    resolve,
+    select,
     stale,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from protocol.xds.diff import Difference
     from protocol.xds.requests import Request
     from protocol.xds.resources import ResourceSet
     from protocol.xds.types import TypeRules
@@ -143,25 +147,32 @@ def offer(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Offer | Non
     which then asks for what follows, and is answered then (§6.14).
     """
     new = news(watch, rules, resources)
-    warming = tuple(new.changed) if watch.nonce else ()
-    if rules.complete:
-        everything = Offer(resources=tuple(resources), warming=warming, whole=True)
-        return everything if new or watch.owed else None
-    found, _ = resolve(_wanted(rules, watch, resources) | new.changed | new.removed, rules, resources)
-    if not found and not (watch.owed and rules.answers_empty):
+    if not (new or watch.owed or watch.due):
         return None
-    return Offer(resources=tuple(found), warming=warming, whole=bool(new))
+    warming = (new.changed,) if watch.nonce else ()
+    sent = _select(rules, watch, new, resources)
+    if not (sent or rules.complete or (watch.owed and rules.answers_empty)):
+        return None
+    if rules.complete:
+        return Offer(sent=sent, warming=warming, whole=True)
+    return Offer(sent=sent, warming=warming, told=sent.names, whole=bool(new))
 
 
-def _wanted(rules: TypeRules, watch: Watch, resources: ResourceSet) -> frozenset[str]:
-    """Names to send whether or not there is news of them."""
-    if watch.owed is None:
-        return watch.due
-    if rules.wildcard:
-        return frozenset(resource.name for resource in resources)
-    return watch.due | watch.owed.names
+def _select(rules: TypeRules, watch: Watch, new: Difference, resources: ResourceSet) -> Selection:
+    """What to send: everything where everything is asked for, or where leaving out is removing."""
+    if rules.complete or (rules.wildcard and watch.owed):
+        return Selection(parts=resources.parts)
+    owed = watch.owed.names if watch.owed else NO_NAMES
+    return select(owed | watch.due | new.changed | new.removed, rules, resources)
 
 
 def encode(rules: TypeRules, made: Offer, version: str, nonce: str) -> tuple[bytes, ...]:
     """The DiscoveryResponse as buffers."""
-    return framing.discovery_response(rules.type_url, version, nonce, made.resources)
+    whole = [buffer for part in made.sent.parts for buffer in _fields(rules.type_url).of(part)]
+    single = [buffer for one in made.sent.resources for buffer in sotw_resource_field(rules.type_url, one)]
+    return sotw_response(type_url=rules.type_url, version=version, nonce=nonce, fields=whole + single)
+
+
+@cache
+def _fields(type_url: str) -> SharedFields:
+    return SharedFields(type_url, sotw_resource_field)

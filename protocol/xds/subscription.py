@@ -1,17 +1,16 @@
 """What one stream knows of one resource type, and the steps that are the same in both dialects.
 
-Theory. A `Watch` remembers what its client asked for and what it was brought up to, as references to two shared values:
+Theory. A `Watch` remembers what its client asked for and what it was brought up to: `sent`, the set that it was last
+offered, a reference to a value that thousands of watches share. What a push brings is the difference from it.
 
-- `sent`: the set that the client has been told of, up to the last response;
-- `settled`: the set and the names at its last ACK.
+A NACK changes nothing at once (§6.13: it triggers no resend), but leaves the watch in doubt. The client may have
+refused the response whole or applied the good half of it, and responses before it may not have been acknowledged
+either: of each name in `unsettled`, the responses since the last ACK, it may hold any state. So the next response
+that has something new to say tells of all these names again, and when that is acknowledged the client is whole.
 
-What a push brings is the difference from `sent`. Only after a NACK is `settled` needed: a client may refuse a response
-whole, or apply the good half of it, so that until the next ACK it holds of each name what `settled` or what `sent` has.
-Therefore a NACK changes nothing at once (§6.13: it triggers no resend), but the next response that has something new
-to say carries the difference from both, and then the client is whole again whichever of the two it had.
-
-Invariant: once nothing is owed, each watched name that `sent` defines was sent with the version that it has there.
-Invariant: `nonce` is "" exactly until the first response of the watch; a client that names a nonce before is stale.
+Invariant: once nothing is owed, each watched name that `sent` defines was told, or declared by the client, with the
+version that it has there. Invariant: `nonce` is "" exactly until the first response of the watch; a client that names a
+nonce before is stale.
 """
 
 from __future__ import annotations
@@ -26,15 +25,18 @@ from protocol.xds.events import Acked, Asked, Event, Nacked, StaleNonce
 from protocol.xds.resources import EMPTY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from protocol.xds.requests import Nack
-    from protocol.xds.resources import Resource, ResourceSet
+    from protocol.xds.resources import Part, Resource, ResourceSet
     from protocol.xds.types import TypeRules
 
 NO_NAMES: frozenset[str] = frozenset()
 WILDCARD = "*"
 """The name by which a delta client asks for everything. It is never kept among the names (§6.9)."""
+
+TOLD_APART = 16
+"""Responses whose names are remembered apart until their ACK; small sets are cheaper than one that is ever rebuilt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,21 +61,14 @@ class Owed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
-    """What the client held, without a doubt, when it last acknowledged: these names as this set has them."""
-
-    resources: ResourceSet = EMPTY
-    names: frozenset[str] = NO_NAMES
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
     """One type on one stream (§6.2). `names` are those asked for; a wildcard type is sent everything all the same.
 
     `nonce`: of the last response; `acked`: the last one accepted; `rejection`: the last NACK, until an ACK follows.
-    `doubted`: a NACK came and no response since has made up for it. `due`: names that must be sent, changed or not,
-    because what they belong to was sent (`TypeRules.follows`). `pressed`: the next request is answered though it looks
-    like an ACK (istiod's AlwaysRespond, §6.4 case 5a).
+    `unsettled`: names in the responses since the last ACK, a set for each; `doubted`: a NACK came and no response since
+    has made up for it. `due`: names that must be sent, changed or not, because what they belong to was sent
+    (`TypeRules.follows`). `pressed`: the next request is answered though it looks like an ACK (istiod's AlwaysRespond,
+    §6.4 case 5a).
     """
 
     names: frozenset[str]
@@ -81,9 +76,9 @@ class Watch:
     acked: str = ""
     rejection: Nacked | None = None
     sent: ResourceSet = EMPTY
-    settled: Settled = Settled()
     owed: Owed | None = None
     due: frozenset[str] = NO_NAMES
+    unsettled: tuple[frozenset[str], ...] = ()
     doubted: bool = False
     pressed: bool = False
 
@@ -101,12 +96,42 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """What a response will hold. `warming`: names whose followers are due now. `whole`: it makes up for a NACK."""
+class Selection:
+    """What is sent of a set: whole parts, which are encoded once for everybody, and single resources beside them.
 
-    resources: tuple[Resource, ...]
+    `unknown` are names that were asked for and that nothing defines.
+    """
+
+    parts: tuple[Part, ...] = ()
+    resources: tuple[Resource, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts)) + len(self.resources)
+
+    def __iter__(self) -> Iterator[Resource]:
+        for part in self.parts:
+            yield from part.resources.values()
+        yield from self.resources
+
+    @property
+    def names(self) -> tuple[frozenset[str], ...]:
+        """The names of what is sent, as sets, most of which are shared."""
+        single = (frozenset(resource.name for resource in self.resources),) if self.resources else ()
+        return (*(part.names for part in self.parts), *single)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What a response will hold. `warming`: names whose followers are due now.
+
+    `told`: names of which a client in doubt would have to be told again. `whole`: it makes up for a NACK.
+    """
+
+    sent: Selection
     removed: tuple[str, ...] = ()
-    warming: tuple[str, ...] = ()
+    warming: tuple[frozenset[str], ...] = ()
+    told: tuple[frozenset[str], ...] = ()
     whole: bool
 
 
@@ -141,11 +166,8 @@ def acknowledged(watch: Watch, type_url: str) -> tuple[Watch, tuple[Event, ...]]
     refused = watch.rejection is not None and watch.rejection.nonce == watch.nonce
     if refused or watch.acked == watch.nonce:
         return watch, ()
-    settled = watch.settled
-    if not watch.doubted:
-        unanswered = watch.owed.names if watch.owed else NO_NAMES
-        settled = Settled(resources=watch.sent, names=watch.names - unanswered if unanswered else watch.names)
-    accepted = replace(watch, acked=watch.nonce, rejection=None, settled=settled)
+    unsettled = watch.unsettled if watch.doubted else ()
+    accepted = replace(watch, acked=watch.nonce, rejection=None, unsettled=unsettled)
     return accepted, (Acked(type_url=type_url, nonce=watch.nonce),)
 
 
@@ -156,57 +178,46 @@ def asked(watch: Watch, type_url: str, owed: Owed, *, first: bool = False) -> tu
 
 
 def renamed(watch: Watch, names: frozenset[str]) -> Watch:
-    """Watch these names from now on. Those no longer among them count as never held: the client has forgotten them."""
+    """Watch these names from now on. Nothing is owed any more of those that are no longer among them."""
     if names == watch.names:
         return watch
     gone = watch.names - names
-    return replace(
-        watch,
-        names=names,
-        owed=watch.owed.without(gone) if watch.owed else None,
-        due=watch.due - gone,
-        settled=replace(watch.settled, names=watch.settled.names - gone),
-    )
+    owed = watch.owed.without(gone) if watch.owed else None
+    return replace(watch, names=names, owed=owed, due=watch.due - gone)
 
 
 def again(watch: Watch, rules: TypeRules) -> Watch:
     """Owe the client all that it watches, and word of all that it may hold and that is no more."""
     if not rules.wildcard:
         return replace(watch, owed=Owed(names=watch.names))
-    held = {resource.name for held in (watch.sent, watch.settled.resources) for resource in held}
-    return replace(watch, owed=Owed(names=watch.names | held))
+    held = frozenset(resource.name for resource in watch.sent)
+    return replace(watch, owed=Owed(names=held.union(watch.names, *watch.unsettled)))
 
 
 # --- steps of a response ---------------------------------------------------------------------------------------------
 def news(watch: Watch, rules: TypeRules, resources: ResourceSet) -> Difference:
-    """What is new for this client in a set, of the names that it watches. After a NACK, also what it may have refused.
+    """What is new for this client in a set, of the names that it watches; after a NACK, all that it may not have.
 
     Nothing new since the last response means nothing at all: what was refused is not sent again by itself.
     """
-    latest = _seen(watch, rules, difference(watch.sent, resources))
+    latest = difference(watch.sent, resources)
+    if not rules.wildcard:
+        latest = latest.within(watch.names)
     if not (latest and watch.doubted):
         return latest
-    refused = _seen(watch, rules, difference(watch.settled.resources, resources))
-    unsure = _unsure(watch, rules)
-    known = frozenset(name for name in unsure if resources.get(name) is not None)
-    changed = latest.changed | refused.changed | known
-    return Difference(changed, (latest.removed | refused.removed | (unsure - known)) - changed)
+    unsure = NO_NAMES.union(*watch.unsettled)
+    if not rules.wildcard:
+        unsure &= watch.names
+    defined = frozenset(name for name in unsure if resources.get(name) is not None)
+    return Difference(latest.changed | defined, latest.removed | (unsure - defined))
 
 
-def _unsure(watch: Watch, rules: TypeRules) -> frozenset[str]:
-    """Names of which the last ACK says nothing: asked for since, or declared by a client that was sent everything."""
-    return watch.names | watch.settled.names if rules.wildcard else watch.names - watch.settled.names
-
-
-def _seen(watch: Watch, rules: TypeRules, change: Difference) -> Difference:
-    return change if rules.wildcard else change.within(watch.names)
-
-
-def resolve(names: Iterable[str], rules: TypeRules, resources: ResourceSet) -> tuple[list[Resource], list[str]]:
-    """Look names up, in alphabetical order: the resources or their placeholders, and the names that nothing defines."""
+def select(names: frozenset[str], rules: TypeRules, resources: ResourceSet) -> Selection:
+    """Look names up: parts that are wanted whole, the rest one by one in alphabetical order, or its placeholders."""
+    parts = tuple(part for part in resources.parts if part.resources and part.names <= names)
     found: list[Resource] = []
     unknown: list[str] = []
-    for name in sorted(names):
+    for name in sorted(names.difference(*(part.names for part in parts))):
         resource = resources.get(name)
         if resource is None and rules.placeholder is not None:
             resource = rules.placeholder(name)
@@ -214,12 +225,14 @@ def resolve(names: Iterable[str], rules: TypeRules, resources: ResourceSet) -> t
             unknown.append(name)
         else:
             found.append(resource)
-    return found, unknown
+    return Selection(parts=parts, resources=tuple(found), unknown=tuple(unknown))
 
 
 def offered(watch: Watch, resources: ResourceSet, offer: Offer | None, nonce: str) -> Watch:
     """The watch after `offer` of a set was made, or after there was nothing to offer (None: `nonce` is not used)."""
     names = shared(watch.names, resources)
+    if offer is None and watch.sent is resources and watch.owed is None and not watch.due:
+        return watch
     if offer is None:
         return replace(watch, names=names, sent=resources, owed=None, due=NO_NAMES)
     return replace(
@@ -229,8 +242,14 @@ def offered(watch: Watch, resources: ResourceSet, offer: Offer | None, nonce: st
         sent=resources,
         owed=None,
         due=NO_NAMES,
+        unsettled=_gathered((*watch.unsettled, *offer.told)),
         doubted=watch.doubted and not offer.whole,
     )
+
+
+def _gathered(told: tuple[frozenset[str], ...]) -> tuple[frozenset[str], ...]:
+    """The same names; in one set if a client does not acknowledge for long."""
+    return told if len(told) <= TOLD_APART else (NO_NAMES.union(*told),)
 
 
 def shared(names: frozenset[str], resources: ResourceSet) -> frozenset[str]:
