@@ -5,20 +5,15 @@ first byte's sake get that byte too: most varints are one byte long, which their
 
 Nobody here knows where the message ends: who reads a message checks at the end that it stopped exactly there. So a
 field that claims to be longer than its message is always noticed, a read behind the data raises IndexError, and all
-that goes wrong becomes one `DecodeError` in `protocol.codec.decode` or `decoding`.
+that goes wrong (`MALFORMED`) is made one `DecodeError` by whoever began to read.
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from struct import error as struct_error
-from typing import TYPE_CHECKING
 
 from protocol import wire
 from protocol.errors import RemoteError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 INVALID_ARGUMENT = 3
 """The gRPC status of what cannot be decoded."""
@@ -36,15 +31,6 @@ class DecodeError(RemoteError):
 
     def __init__(self, message: str) -> None:
         super().__init__(INVALID_ARGUMENT, message)
-
-
-@contextmanager
-def decoding(what: str) -> Iterator[None]:
-    """Turn whatever malformed data raises into a `DecodeError` that names `what`."""
-    try:
-        yield
-    except MALFORMED as error:
-        raise malformed(what, error) from error
 
 
 def malformed(what: str, error: Exception) -> DecodeError:
@@ -112,6 +98,12 @@ def rest_of_tag(data: bytes, position: int, first: int) -> tuple[int, int]:
 def unzigzag(value: int) -> int:
     """A signed number from its zigzag form: 0, -1, 1, -2, ... are numbered from 0."""
     return value >> 1 ^ -(value & 1)
+
+
+def check_end(position: int, end: int) -> None:
+    """Raise ValueError unless what was read ends where its message ends."""
+    if position != end:
+        raise ValueError("a field is longer than its message")
 
 
 def skip(data: bytes, position: int, tag: int) -> int:

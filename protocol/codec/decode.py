@@ -33,7 +33,7 @@ the function is, shortened,
             pos = skip(data, pos, tag)
             unknown.append(data[start:pos])
         if pos != end:
-            raise ValueError
+            check_end(pos, end)
         ...
         m = new(message)
         m.__dict__ = d
@@ -183,6 +183,7 @@ def _keep_unknown(attributes: dict[str, bytes | bytearray], fields: list[bytes])
 _GLOBALS: Namespace = {
     "new": object.__new__,
     "keep": _keep_unknown,
+    "check_end": wire_reading.check_end,
     "skip": wire_reading.skip,
     "rest_of_tag": wire_reading.rest_of_tag,
     "rest_of_varint": wire_reading.rest_of_varint,
@@ -253,7 +254,7 @@ def _unwrapper_lines(scalar: Scalar) -> list[str]:
 
 def _ends_at(end: str) -> list[str]:
     """The check that what was read ends where it should."""
-    return [f"if pos != {end}:", '    raise ValueError("a field is longer than its message")']
+    return [f"if pos != {end}:", f"    check_end(pos, {end})"]
 
 
 def _oneofs(fields: tuple[Field, ...]) -> dict[str, tuple[str, ...]]:

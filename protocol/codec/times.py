@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from protocol.codec.scalars import int32, int64
-from protocol.wire_reading import read_int32, read_int64, read_varint, skip
+from protocol.wire_reading import check_end, read_int32, read_int64, read_varint, skip
 
 _MICROSECOND = timedelta(microseconds=1)
 _PER_SECOND = 10**6
@@ -62,6 +62,5 @@ def _read(body: bytes) -> tuple[int, int]:
             nanoseconds, position = read_int32(body, position)
         else:
             position = skip(body, position, tag)
-    if position != len(body):
-        raise ValueError("a field is longer than its message")
+    check_end(position, len(body))
     return seconds, nanoseconds
