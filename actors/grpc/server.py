@@ -91,11 +91,18 @@ class Server:
             await trio.lowlevel.wait_readable(listener)
             burst = 0
             for sock, address in accept_waiting(listener, self._limits.accept_burst):
-                connections.start_soon(serve_connection, sock, address, self._serving, self._connections)
+                connections.start_soon(self._serve_connection, sock, address)
                 burst += 1
             self._totals.connections_accepted += burst
             if burst == 0 or burst == self._limits.accept_burst:
                 await trio.sleep(self._limits.accept_pause)
+
+    async def _serve_connection(self, sock: socket.socket, address: str) -> None:
+        """Serve one connection, unless a drain began since it was accepted and does not know of it."""
+        if self._accepting.cancel_called:
+            sock.close()
+        else:
+            await serve_connection(sock, address, self._serving, self._connections)
 
     async def _keep_alive(self) -> None:
         """Look after all connections in one task: ten thousand sleeping tasks would cost tens of megabytes."""

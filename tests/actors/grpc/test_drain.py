@@ -1,5 +1,7 @@
 """The end of a server: in good order, by deadline, or by cancellation."""
 
+import socket
+
 import pytest
 import trio
 from hyperframe.frame import DataFrame, GoAwayFrame, HeadersFrame, RstStreamFrame
@@ -51,6 +53,25 @@ async def test_serve_returns_after_a_drain_and_the_port_is_free(nursery):
     host, port = address.split(":")
     with pytest.raises(OSError, match="connect"):
         await trio.open_tcp_stream(host, int(port))
+
+
+async def test_connections_that_are_just_being_accepted_do_not_survive_a_drain(nursery):
+    """However far a new connection has come when the drain begins, `serve` returns."""
+    for steps in range(6):
+        server, over = Server({}, on_crash=print), trio.Event()
+
+        async def serve(server=server, over=over, *, task_status):
+            await server.serve("127.0.0.1:0", task_status=task_status)
+            over.set()
+
+        address = await nursery.start(serve)
+        host, port = address.split(":")
+        with socket.create_connection((host, int(port))):
+            for _ in range(steps):
+                await trio.lowlevel.checkpoint()
+            with trio.fail_after(5):
+                await server.drain(0.01)
+                await over.wait()
 
 
 async def test_drain_within_a_message_resets(start, nursery):

@@ -1,0 +1,165 @@
+"""What it costs to push: one message to many streams, small and large, in CPU of the server per push.
+
+    python bench/grpc_fanout.py [--streams 1000] [--rounds 20] [--tls CERTIFICATE_AND_KEY.pem]
+
+The clients are another process that reads and discards. All streams are sent the same buffers, as in an xDS push.
+"""
+
+import argparse
+import gc
+import resource
+import selectors
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import trio
+from hpack import Encoder
+from hyperframe.frame import HeadersFrame, SettingsFrame, WindowUpdateFrame
+
+from actors.grpc import Limits, Server
+from actors.ports import StreamPort
+
+METHOD = "/bench.Push/Stream"
+WIDE = 2**31 - 1
+SIZES = (336, 2_000, 100_000, 1_000_000)
+MOST_BYTES = 1_000_000_000
+"""Per size, so that windows which are never widened suffice and a run takes seconds."""
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--streams", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--tls", type=Path)
+    parser.add_argument("--client", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def opening() -> bytes:
+    """All that a client ever says: preface, wide windows, one stream."""
+    headers = {":method": "POST", ":scheme": "http", ":path": METHOD, ":authority": "bench"}
+    block = Encoder().encode([*headers.items(), ("content-type", "application/grpc"), ("te", "trailers")])
+    frames = (
+        SettingsFrame(0, settings={SettingsFrame.INITIAL_WINDOW_SIZE: WIDE}),
+        WindowUpdateFrame(0, window_increment=WIDE - 65_535),
+        HeadersFrame(1, block, flags=["END_HEADERS"]),
+    )
+    return b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"".join(frame.serialize() for frame in frames)
+
+
+def run_clients(address: str, streams: int, *, tls: bool) -> None:
+    """Open `streams` connections with one stream each; read until all are closed."""
+    host, port = address.rsplit(":", 1)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    selector = selectors.DefaultSelector()
+    for _ in range(streams):
+        sock = socket.create_connection((host, int(port)))
+        sock = context.wrap_socket(sock) if tls else sock
+        sock.sendall(opening())
+        sock.setblocking(False)
+        selector.register(sock, selectors.EVENT_READ)
+    while selector.get_map():
+        for key, _ in selector.select():
+            discard(key.fileobj, selector)
+
+
+def discard(sock: socket.socket, selector: selectors.BaseSelector) -> None:
+    """Read what is there."""
+    try:
+        if sock.recv(1 << 18):
+            return
+    except (BlockingIOError, ssl.SSLWantReadError):
+        return
+    except OSError:
+        pass
+    selector.unregister(sock)
+    sock.close()
+
+
+async def push(streams: list[StreamPort], buffers: tuple[bytes, ...], times: list[float]) -> None:
+    """Send one message to all streams; note when each was handed over."""
+    begin = time.perf_counter()
+
+    async def send(stream: StreamPort) -> None:
+        await stream.send(buffers)
+        times.append(time.perf_counter() - begin)
+
+    async with trio.open_nursery() as nursery:
+        for stream in streams:
+            nursery.start_soon(send, stream)
+
+
+async def measure(streams: list[StreamPort], size: int, rounds: int) -> None:
+    """Print one line about pushes of `size` bytes."""
+    rounds = max(1, min(rounds, MOST_BYTES // (size * len(streams)), WIDE // 4 // size))
+    head, body = b"h" * 36, bytes(size - 36)
+    times: list[float] = []
+    cpu, wall = time.process_time(), time.perf_counter()
+    for _ in range(rounds):
+        await push(streams, (head, body), times)
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    times.sort()
+    pushes = rounds * len(streams)
+    print(
+        f"{size:>9} B x {len(streams)} x {rounds:>3}: {cpu / pushes * 1e6:8.1f} us CPU per push,"
+        f" {size * pushes / cpu / 1e6:7.0f} MB per CPU second,"
+        f" handed over p50/p99 {times[len(times) // 2] * 1e3:.0f}/{times[len(times) * 99 // 100] * 1e3:.0f} ms",
+        flush=True,
+    )
+
+
+def resident_kib() -> int:
+    """Peak memory of this process."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+async def run_server(arguments: argparse.Namespace) -> None:
+    """Serve, wait for all clients, push."""
+    streams: list[StreamPort] = []
+    complete = trio.Event()
+
+    async def keep(stream: StreamPort) -> None:
+        streams.append(stream)
+        if len(streams) == arguments.streams:
+            complete.set()
+        await stream.receive()
+
+    context = None
+    if arguments.tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(arguments.tls)
+        context.set_alpn_protocols(["h2"])
+    server = Server({METHOD: keep}, Limits(keepalive_interval=3600), context, on_crash=print)
+    gc.freeze()
+    gc.disable()
+    async with trio.open_nursery() as nursery:
+        address = await nursery.start(server.serve, "127.0.0.1:0")
+        before, cpu = resident_kib(), time.process_time()
+        command = [sys.executable, __file__, "--client", address, "--streams", str(arguments.streams)]
+        clients = subprocess.Popen(command + (["--tls", str(arguments.tls)] if arguments.tls else []))
+        await complete.wait()
+        each, cost = (resident_kib() - before) / len(streams), (time.process_time() - cpu) / len(streams)
+        print(f"{len(streams)} streams: {each:.1f} KiB and {cost * 1e3:.2f} ms CPU each to connect", flush=True)
+        for size in SIZES:
+            await measure(streams, size, arguments.rounds)
+        await server.drain(1)
+    clients.wait()
+
+
+def main() -> None:
+    """Run as the server, or as its clients."""
+    arguments = parse_arguments()
+    if arguments.client:
+        run_clients(arguments.client, arguments.streams, tls=arguments.tls is not None)
+    else:
+        trio.run(run_server, arguments)
+
+
+if __name__ == "__main__":
+    main()
