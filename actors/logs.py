@@ -73,9 +73,9 @@ def configure_logs(level: str = "info", *, console: bool | None = None, stream: 
     )
 
 
-def get_logger() -> FilteringBoundLogger:
-    """A logger; may be made at import, before `configure_logs`."""
-    return cast("FilteringBoundLogger", structlog.get_logger())
+def get_logger(actor: str = "") -> FilteringBoundLogger:
+    """A logger whose lines carry the actor's name; may be made at import, before `configure_logs`."""
+    return cast("FilteringBoundLogger", structlog.get_logger(actor=actor) if actor else structlog.get_logger())
 
 
 def _headline_first(_logger: object, _method: str, line: EventDict) -> EventDict:

@@ -1,0 +1,232 @@
+"""Where configuration enters: sources speak, intake says what changed and why.
+
+Owns: the `ConfigView`, what each source has said, the causes that are not in a snapshot yet, the findings told.
+Receives: `SourceChanged` from sources, `ResendConfig` from the debouncer and the snapshot builder, `CausesSettled` from
+    the snapshot builder.
+Sends: `ConfigChanged` to the debouncer, `ResendAll` to sources.
+Dies when: a source is not in the wiring.
+Recovers by: asking every source for everything, and holding back until all have answered: proxies keep what they have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, assert_never
+
+import trio
+
+from actors.logs import get_logger
+from actors.messages import CausesSettled, ConfigChanged, ResendAll, ResendConfig, SourceChanged
+from trierarch.config.findings import Rejected
+from trierarch.config.gathering import Changed, Gathering
+from trierarch.push.causes import KEPT, Cause, Causes, ChangeEvent
+from trierarch.push.reasons import RESYNC, count_reasons, is_forced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from actors.mailbox import Mailbox
+    from actors.messages import ToDebouncer, ToIntake, ToSource
+    from actors.metrics import Metrics
+    from trierarch.config.findings import Finding
+
+CAUSE_IDS = count(1)
+"""Ids of causes, unique in the process: they go on where the last life of the actor stopped."""
+
+KEYS_LOGGED = 5
+
+log = get_logger("intake")
+
+
+async def run(
+    inbox: Mailbox[ToIntake],
+    *,
+    debouncer: Mailbox[ToDebouncer],
+    sources: Mapping[str, Mailbox[ToSource]],
+    metrics: Metrics,
+    ids: Iterator[int] = CAUSE_IDS,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Take in changes for ever. Of an object in two sources, the later of `sources` is in force."""
+    intake = Intake(sources, metrics, ids)
+    for source in sources.values():
+        source.post(ResendAll())
+    log.info("sources_awaited", sources=list(sources))
+    task_status.started()
+    while True:
+        changed = intake.handle(await inbox.receive())
+        if changed is not None:
+            metrics.inbound_updates.labels("config").inc()
+            await debouncer.send(changed)
+
+
+class Intake:
+    """The state of one life of the actor."""
+
+    def __init__(self, sources: Iterable[str], metrics: Metrics, ids: Iterator[int]) -> None:
+        self._gathering = Gathering(sources)
+        self._awaited = set(sources)
+        self._metrics = metrics
+        self._ids = ids
+        self._unsettled = Causes()
+        self._told: dict[str, Mapping[Finding, Finding]] = {}
+
+    def handle(self, message: ToIntake) -> ConfigChanged | None:
+        """Step by one message; the change to pass on, if it made one."""
+        match message:
+            case SourceChanged():
+                return self._take(message)
+            case ResendConfig(asked_by=asked_by):
+                return None if self._awaited else self._resend(asked_by)
+            case CausesSettled(last_cause=last_cause):
+                self._unsettled = self._unsettled.after(last_cause)
+                return None
+            case never:
+                assert_never(never)
+
+    def _take(self, message: SourceChanged) -> ConfigChanged | None:
+        changes = self._gathering.take(message.source, message.upserts, message.deletes, full=message.full)
+        self._tell(message.source, message.findings)
+        if self._awaited:
+            return self._take_early(message)
+        if not changes:
+            return None
+        causes = self._causes(message, changes)
+        _report(message.source, changes, causes)
+        keys = frozenset(each.key for each in changes)
+        return ConfigChanged(
+            view=self._gathering.view,
+            keys=keys,
+            forced=is_forced(keys),
+            reasons=count_reasons(keys),
+            causes=causes,
+            seen_at=message.seen_at,
+        )
+
+    def _take_early(self, message: SourceChanged) -> ConfigChanged | None:
+        """Nothing goes out before every source has said everything once."""
+        if message.full and message.source in self._awaited:
+            self._awaited.discard(message.source)
+            self._remember_resync(message.source, message.seen_at)
+        if self._awaited:
+            return None
+        log.info("sources_synced", objects=sum(len(table) for table in self._gathering.view.tables.values()))
+        return self._everything(message.seen_at)
+
+    def _resend(self, asked_by: str) -> ConfigChanged:
+        now = trio.current_time()
+        self._remember_resync(asked_by, now)
+        log.info("config_resent", asked_by=asked_by)
+        return self._everything(now)
+
+    def _everything(self, seen_at: float) -> ConfigChanged:
+        """The whole view, with whatever may have been lost on its way to a snapshot as its causes."""
+        return ConfigChanged(
+            view=self._gathering.view,
+            keys=frozenset(),
+            forced=True,
+            reasons={RESYNC: 1},
+            causes=self._unsettled,
+            seen_at=seen_at,
+        )
+
+    # --- causes ------------------------------------------------------------------------------------------------------
+    def _causes(self, message: SourceChanged, changes: Sequence[Changed]) -> Causes:
+        kept = tuple(self._cause(message, each) for each in changes[:KEPT])
+        causes = Causes(kept=kept, dropped=len(changes) - len(kept))
+        self._remember(causes)
+        return causes
+
+    def _cause(self, message: SourceChanged, changed: Changed) -> Cause:
+        known = changed.after or changed.before
+        return Cause(
+            id=next(self._ids),
+            source=message.source,
+            kind=changed.key.kind,
+            namespace=changed.key.namespace,
+            name=changed.key.name,
+            resource_version=known.resource_version if known else "",
+            event=_event(changed),
+            seen_at=message.seen_at,
+        )
+
+    def _remember_resync(self, source: str, seen_at: float) -> None:
+        cause = Cause(
+            id=next(self._ids),
+            source=source,
+            kind="",
+            namespace="",
+            name="",
+            resource_version="",
+            event=ChangeEvent.RESYNCED,
+            seen_at=seen_at,
+        )
+        self._remember(Causes(kept=(cause,)))
+
+    def _remember(self, causes: Causes) -> None:
+        self._unsettled = self._unsettled.merged(causes)
+
+    # --- findings ----------------------------------------------------------------------------------------------------
+    def _tell(self, source: str, findings: Iterable[Finding]) -> None:
+        """Log what is new and what is resolved. A finding that only moved to another line is the same."""
+        before = self._told.get(source, {})
+        now = {_without_line(each): each for each in findings}
+        self._told[source] = now
+        for identity, finding in now.items():
+            if identity not in before:
+                _report_finding(source, finding)
+        for identity, finding in before.items():
+            if identity not in now:
+                log.info("finding_resolved", source=source, object=_subject(finding), path=finding.path)
+        self._count_rejected()
+
+    def _count_rejected(self) -> None:
+        gauge = self._metrics.rejected_configs
+        gauge.clear()
+        for findings in self._told.values():
+            for each in findings.values():
+                if isinstance(each, Rejected):
+                    gauge.labels(each.key.kind if each.key else "document", _subject(each)).set(1)
+
+
+def _event(changed: Changed) -> ChangeEvent:
+    if changed.before is None:
+        return ChangeEvent.ADDED
+    return ChangeEvent.DELETED if changed.after is None else ChangeEvent.UPDATED
+
+
+def _without_line(finding: Finding) -> Finding:
+    return replace(finding, origin=replace(finding.origin, line=0))
+
+
+def _subject(finding: Finding) -> str:
+    """The object, or where a document stands that cannot be told apart as one."""
+    return str(finding.key) if finding.key else f"{finding.origin.path}:{finding.origin.line}"
+
+
+def _report(source: str, changes: Sequence[Changed], causes: Causes) -> None:
+    log.info(
+        "config_changed",
+        source=source,
+        count=len(changes),
+        keys=[str(each.key) for each in changes[:KEYS_LOGGED]],
+        first_cause=causes.kept[0].id,
+        last_cause=causes.last_id,
+    )
+
+
+def _report_finding(source: str, finding: Finding) -> None:
+    line = log.bind(
+        source=source,
+        object=str(finding.key) if finding.key else "",
+        file=finding.origin.path,
+        line=finding.origin.line,
+        path=finding.path,
+        reason=finding.reason,
+        hint=finding.hint,
+    )
+    if isinstance(finding, Rejected):
+        line.warning("object_rejected")
+    else:
+        line.warning("object_remarked")
