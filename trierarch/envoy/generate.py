@@ -19,7 +19,10 @@ from trierarch.envoy.clusters import plan_outbound_clusters
 from trierarch.envoy.clusters_fixed import plan_fixed_clusters
 from trierarch.envoy.clusters_inbound import plan_inbound_clusters
 from trierarch.envoy.endpoints import plan_endpoints
-from trierarch.envoy.types import CLUSTER, ENDPOINT
+from trierarch.envoy.listeners import plan_outbound_listeners
+from trierarch.envoy.listeners_inbound import plan_inbound_listeners
+from trierarch.envoy.routes import plan_outbound_routes
+from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, ROUTE
 from trierarch.envoy.units import Plan, Splice, Unit
 
 if TYPE_CHECKING:
@@ -70,6 +73,11 @@ PARTS: PartTable = {
         InboundPart("inbound clusters", plan_inbound_clusters),
     ),
     ENDPOINT: (OutboundPart("endpoints", plan_endpoints),),
+    LISTENER: (
+        OutboundPart("outbound listeners", plan_outbound_listeners),
+        InboundPart("inbound listeners", plan_inbound_listeners),
+    ),
+    ROUTE: (OutboundPart("outbound routes", plan_outbound_routes),),
 }
 """Type URL -> its parts in the order in which a client is sent them (networking.md §2.2)."""
 

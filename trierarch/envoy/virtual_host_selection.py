@@ -52,8 +52,8 @@ class PortService(NamedTuple):
 class RouteTable:
     """What a route configuration is made for. `port` is the listener's, 0 for a proxy's or a Unix socket's.
 
-    `services`: hostname -> service, those that can be reached. `owners`: see `index_owners`. `only_ported`: domains must
-    name their port unless it is the default one, for nothing else tells the ports apart.
+    `services`: hostname -> service, those that can be reached. `owners`: see `index_owners`. `only_ported`: domains
+    must name their port unless it is the default one, for nothing else tells the ports apart.
     """
 
     view: OutboundView
