@@ -6,31 +6,22 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
-from protocol.proto.google.protobuf import Any as PackedMessage
+from protocol.codec import encode, pack
 from protocol.proto.google.protobuf import ListValue, NullValue, Struct, Value
-from protocol.proto.message_pool import default_message_pool
 from protocol.xds.resources import Resource, build_resource
 
 if TYPE_CHECKING:
     from betterproto2 import Message
 
+__all__ = ["Plain", "duration", "encode", "encode_resource", "pack", "struct", "value"]
+
 Plain: TypeAlias = bool | int | float | str | Sequence["Plain"] | Mapping[str, "Plain"] | None
 """What JSON can say."""
-
-
-def encode(message: Message) -> bytes:
-    """The bytes of a message: canonical, so equal messages have equal bytes in every process."""
-    return bytes(message)
 
 
 def encode_resource(name: str, message: Message) -> Resource:
     """A finished resource."""
     return build_resource(name, encode(message))
-
-
-def pack(message: Message) -> PackedMessage:
-    """A message inside an Any, under its type URL."""
-    return PackedMessage(type_url=default_message_pool.type_to_url[type(message)], value=encode(message))
 
 
 def duration(seconds: float) -> timedelta:
