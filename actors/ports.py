@@ -14,7 +14,7 @@ CANCELLED = 1
 """The gRPC status of a call that its caller gave up (https://grpc.io/docs/guides/status-codes/)."""
 
 
-class StreamClosed(RemoteError):
+class StreamClosed(RemoteError):  # noqa: N818 (it says what happened; often that is no error at all)
     """The stream is over: the peer reset it or went away, or it was ended from this side. Nothing more can be sent."""
 
     def __init__(self, reason: str) -> None:

@@ -66,6 +66,7 @@ def run_clients(address: str, streams: int, *, tls: bool) -> None:
         selector.register(sock, selectors.EVENT_READ)
     while selector.get_map():
         for key, _ in selector.select():
+            assert isinstance(key.fileobj, socket.socket)
             discard(key.fileobj, selector)
 
 

@@ -108,35 +108,25 @@ class TrioStream(protocol.Stream):
         self.connection.flush()
 
     async def send_message(self, buffers: Sequence[bytes]) -> None:
-        """Send one gRPC message whose body is `buffers`. Returns when its last byte is in the transport.
+        """Send one gRPC message whose body is `buffers`, a batch at a time, as the windows and the transport admit.
 
+        Returns when its last byte is in the transport. Cancelled earlier, it has sent nothing or is `cut_off`.
         Raises `StreamClosed`.
         """
-        await self._send(prefixed(buffers))
-
-    async def send_data(self, data: bytes, end_stream: bool = False) -> None:
-        """Send bytes that already have a prefix, as grpclib's own message layer does."""
-        await self._send((data,))
-        if end_stream:
-            self._h2_connection.end_stream(self.id)
-            self.connection.flush()
-
-    def blocked(self) -> bool:
-        """Whether `send_message` would have to wait for its turn, a window or the transport."""
-        return self._sending or (self.closable and not (self.connection.write_ready.is_set() and self._window() > 0))
-
-    async def _send(self, buffers: Sequence[bytes]) -> None:
-        """Send buffers a batch at a time, as the windows and the transport admit."""
         if self._sending or self.cut_off:
             raise LocalError("a message was begun before the one before it was complete")
         self._sending = True
         try:
-            frames = DataFrames(self.id, buffers)
+            frames = DataFrames(self.id, prefixed(buffers))
             while frames.remaining:
-                self._send_batch(frames, await self._wait_for_window())
                 await trio.lowlevel.checkpoint()
+                self._send_batch(frames, await self._wait_for_window())
         finally:
             self._sending = False
+
+    def blocked(self) -> bool:
+        """Whether `send_message` would have to wait for its turn, a window or the transport."""
+        return self._sending or (self.closable and not (self.connection.write_ready.is_set() and self._window() > 0))
 
     async def _wait_for_window(self) -> int:
         """Wait until the transport and both windows have room. Returns the windows' (> 0)."""

@@ -50,16 +50,17 @@ class MessageBuffer(Buffer):
         self._arrived.clear()
         return size
 
+    async def read(self, size: int) -> bytes:
+        """Wait for `size` bytes; none after the last. It is what grpclib's own message layer calls."""
+        return self._take(size) if await self._want(size) else b""
+
     async def read_message(self) -> bytes | None:
         """Wait for a whole message; None after the last. Raises `StreamClosed` and, for bad messages, `RemoteError`."""
         if not await self._want(MESSAGE_PREFIX.size):
             return None
         size = MESSAGE_PREFIX.size + self._body_size()
-        if not await self._want(size):
-            raise RemoteError(Status.INTERNAL.value, "The stream ended within a message")
-        message = bytes(memoryview(self._wanted)[MESSAGE_PREFIX.size : size])
-        del self._wanted[:size]
-        return message
+        await self._want(size)
+        return self._take(size)[MESSAGE_PREFIX.size :]
 
     def _body_size(self) -> int:
         """Length of the next message. Raises `RemoteError` for one that cannot be accepted, before its body arrives."""
@@ -83,6 +84,11 @@ class MessageBuffer(Buffer):
             await self._changed.wait()
             self._pull()
         return True
+
+    def _take(self, size: int) -> bytes:
+        taken = bytes(self._wanted[:size])
+        del self._wanted[:size]
+        return taken
 
     def _nothing_left(self) -> bool:
         if self._wanted:

@@ -2,6 +2,8 @@
 
 import gc
 import socket
+from contextlib import contextmanager
+from types import FrameType
 
 import pytest
 import trio
@@ -9,10 +11,12 @@ from hyperframe.frame import (
     GoAwayFrame,
     HeadersFrame,
     PingFrame,
+    RstStreamFrame,
     SettingsFrame,
 )
 
 from actors.grpc.server import format_address, open_listener
+from protocol.errors import RemoteError
 
 BAD_FRAME = bytes.fromhex("000001 00 00 00000000 78")
 """DATA on stream 0, which RFC 9113 §6.1 forbids."""
@@ -213,29 +217,89 @@ async def test_three_hundred_peers_drop_at_once(start, echo):
     assert running.crashes == []
 
 
-async def test_connections_leave_no_garbage_cycles(start, echo):
-    """With the collector off, dropped connections free their memory by themselves."""
-    running = await start(echo)
-    for _ in range(3):
-        await (await say_hello(running)).stream.aclose()
-    await trio.testing.wait_all_tasks_blocked(0.02)
+async def leave_politely(peer, stream):
+    """Close the connection; the handler was waiting."""
+    await peer.stream.aclose()
+
+
+async def leave_rudely(peer, stream):
+    """Reset the connection; the handler was waiting."""
+    peer.stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes([1, 0, 0, 0, 0, 0, 0, 0]))
+    await peer.stream.aclose()
+
+
+async def reset_the_stream(peer, stream):
+    """Give up the call first."""
+    await peer.send(RstStreamFrame(stream, error_code=8))
+    await peer.stream.aclose()
+
+
+async def make_it_fail(peer, stream):
+    """Let the handler raise a RemoteError."""
+    await peer.say(stream, b"fail")
+    await peer.trailers()
+    await peer.stream.aclose()
+
+
+async def break_the_rules(peer, stream):
+    """Be thrown out."""
+    await peer.stream.send_all(BAD_FRAME)
+    await peer.expect_close()
+
+
+@pytest.mark.parametrize("leave", [leave_politely, leave_rudely, reset_the_stream, make_it_fail, break_the_rules])
+async def test_connections_leave_no_garbage_cycles(start, leave):
+    """With the collector off, as in production, a connection that ends frees its memory by itself."""
+
+    async def listen(stream):
+        while (message := await stream.receive()) is not None:
+            if message == b"fail":
+                raise RemoteError(3, "as you wish")
+            await stream.send([message])
+
+    running = await start(listen)
+
+    async def come_and_go():
+        peer = await running.connect()
+        stream = await peer.open()
+        await peer.say(stream, b"hello")
+        await peer.body(10)
+        await leave(peer, stream)
+        with trio.fail_after(5):
+            while running.server.statistics().connections_open:
+                await trio.lowlevel.checkpoint()
+
+    await come_and_go()
+    with uncollected() as garbage:
+        for _ in range(5):
+            await come_and_go()
+    assert garbage == []
+
+
+@contextmanager
+def uncollected():
+    """What only the garbage collector would free, of ours and our libraries'; to be looked at afterwards."""
     gc.collect()
     gc.disable()
+    garbage = []
     try:
-        for _ in range(20):
-            peer = await say_hello(running)
-            await peer.open()
-            await peer.stream.aclose()
-        del peer
-        await trio.testing.wait_all_tasks_blocked(0.02)
+        yield garbage
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()
-        ours = [item for item in gc.garbage if type(item).__module__.startswith(("actors.", "h2.", "grpclib."))]
+        garbage += [described for item in gc.garbage if (described := describe(item))]
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
         gc.enable()
-    assert ours == []
+
+
+def describe(item):
+    """A name for an object or a frame that belongs to the server's code; None for others."""
+    ours = ("actors.", "h2.", "grpclib.")
+    if isinstance(item, FrameType):
+        return item.f_code.co_qualname if item.f_globals.get("__name__", "").startswith(ours) else None
+    kind = type(item)
+    return kind.__qualname__ if kind.__module__.startswith(ours) else None
 
 
 async def test_a_bug_of_the_library_ends_its_own_connection_only(start, echo, monkeypatch):

@@ -219,6 +219,22 @@ async def test_a_message_cancelled_before_its_first_byte_harms_nothing(start):
     assert (await peer.trailers())["grpc-status"] == "0"
 
 
+async def test_a_cancelled_receive_loses_no_message(start):
+    """Whoever stops waiting finds the message that came meanwhile."""
+    received = []
+
+    async def look_away(stream):
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            received.append(await stream.receive())
+        received.append(await stream.receive())
+
+    peer = await (await start(look_away)).connect()
+    await peer.say(await peer.open(), b"hello", end=True)
+    await peer.trailers()
+    assert received == [b"hello"]
+
+
 async def test_two_sends_at_once_are_our_bug(start):
     """Messages would mix: the second sender is told, loudly."""
 

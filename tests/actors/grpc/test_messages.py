@@ -43,6 +43,22 @@ def test_messages_are_found_however_they_are_cut(bodies, size):
     assert sum(acknowledged) == len(data)
 
 
+async def test_bytes_can_be_read_too():
+    """Bytes are there for grpclib's own message layer, which reads a prefix and a body."""
+    received, _ = buffer(b"ab", b"cd")
+    assert [await received.read(size) for size in (0, 3, 1, 1)] == [b"", b"abc", b"d", b""]
+
+
+async def test_a_reader_that_was_cancelled_loses_nothing():
+    """Half a message stays until its other half comes."""
+    received, _ = buffer(message(b"abc")[:-1], ended=False)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await received.read_message()
+    received.add(b"c", 1)
+    assert await received.read_message() == b"abc"
+
+
 async def test_padding_counts_as_received():
     """What padding took of the window is given back with the data."""
     received, acknowledged = buffer(ended=False)
