@@ -55,9 +55,9 @@ def build_set(*contents: Mapping[str, str]) -> ResourceSet:
     return ResourceSet(*map(build_part, contents))
 
 
-def ask(type_url: str, *names: str, nonce: str = "", nack: Nack | None = None) -> SotwRequest:
+def ask(type_url: str, *names: str, nonce: str = "", version: str = "", nack: Nack | None = None) -> SotwRequest:
     """A state-of-the-world request."""
-    return SotwRequest(type_url=type_url, names=names, nonce=nonce, nack=nack)
+    return SotwRequest(type_url=type_url, names=names, nonce=nonce, version=version, nack=nack)
 
 
 def subscribe(

@@ -1,0 +1,162 @@
+"""The session as its driver sees it: what is due, what is shared, what ends a stream."""
+
+import pytest
+
+from protocol.errors import RemoteError
+from protocol.xds.resources import EMPTY, ResourceSet, digest
+from protocol.xds.session import HEALTH, UNAUTHENTICATED, AdsSession
+from tests.protocol.xds.conversation import Conversation
+from tests.protocol.xds.tables import CDS, EDS, LDS, NDS, RDS, TYPES, ask, build_part, build_set, subscribe
+
+DIALECTS = {"sotw": (AdsSession.sotw, ask), "delta": (AdsSession.delta, subscribe)}
+
+
+@pytest.fixture(params=DIALECTS)
+def dialect(request):
+    """How to begin a stream, and how to ask, in each dialect."""
+    return DIALECTS[request.param]
+
+
+def watching(dialect, *types, world=None):
+    """A conversation with a client that watches these types."""
+    begin, request = dialect
+    talk = Conversation(begin(TYPES, "s"), world or {})
+    for type_url in types:
+        talk.send(request(type_url, "a"))
+    return talk
+
+
+def test_6_1_a_type_that_nobody_serves_ends_the_stream(dialect):
+    """An empty type URL too; the code is the one that istiod gives to a client without identity."""
+    begin, request = dialect
+    for type_url in ("type.googleapis.com/envoy.config.bootstrap.v3.Bootstrap", ""):
+        with pytest.raises(RemoteError) as raised:
+            begin(TYPES, "s").receive(request(type_url))
+        assert raised.value.code == UNAUTHENTICATED
+
+
+def test_6_3_health_reports_are_passed_over(dialect):
+    """They are no subscription and are never answered."""
+    begin, request = dialect
+    session = begin(TYPES, "s")
+    assert session.receive(request(HEALTH, "a")) == (session, ())
+
+
+def test_6_6_due_in_the_order_of_a_push(dialect):
+    """Clusters, endpoints, listeners, routes, then the others, whatever the order in which they were asked for."""
+    talk = watching(dialect, NDS, RDS, LDS, EDS, CDS)
+    assert talk.session.due([NDS, RDS, LDS, EDS, CDS]) == (CDS, EDS, LDS, RDS, NDS)
+
+
+def test_6_14_what_follows_is_due_too(dialect):
+    """Endpoints with clusters, if they are watched; nothing that is not watched."""
+    assert watching(dialect, CDS, EDS).session.due([CDS]) == (CDS, EDS)
+    assert watching(dialect, CDS).session.due([CDS, LDS]) == (CDS,)
+    assert watching(dialect, CDS, EDS).session.due([EDS]) == (EDS,)
+
+
+def test_a_type_that_is_not_watched_is_not_offered(dialect):
+    """An offer of it says nothing and changes nothing."""
+    session = watching(dialect, CDS).session
+    assert session.respond(LDS, build_set({"a": "1"})) == (session, None)
+
+
+def test_what_is_watched(dialect):
+    """Types with their names, for the debug pages."""
+    session = watching(dialect, EDS, RDS).session
+    assert session.watched == {EDS: {"a"}, RDS: {"a"}}
+    assert (session.names(EDS), session.names(CDS)) == ({"a"}, frozenset())
+
+
+def test_a_session_is_a_value(dialect):
+    """Stepping gives another one and leaves the first as it was."""
+    begin, request = dialect
+    first = begin(TYPES, "s")
+    second, _ = first.receive(request(CDS))
+    third, _ = second.respond(CDS, build_set({"a": "1"}))
+    assert (dict(first.watches), second.watches[CDS].nonce, third.watches[CDS].nonce) == ({}, "", "s-1")
+
+
+def test_a_nonce_is_given_once_on_a_stream(dialect):
+    """Over all types; its first half is the stream's own."""
+    talk = watching(dialect, CDS, EDS, RDS, world={CDS: build_set({"a": "1"})})
+    assert list(talk.nonces.values()) == ["s-1", "s-2", "s-3"]
+
+
+def test_an_offer_with_nothing_new_leaves_the_session_as_it_is(dialect):
+    """Not even a copy is made: most of what is offered in a push is not new to a client."""
+    world = {CDS: build_set({"a": "1"}), EDS: build_set({"a": "1"})}
+    session = watching(dialect, CDS, EDS, world=world).session
+    assert all(session.respond(type_url, world[type_url])[0] is session for type_url in world)
+
+
+def test_the_version_is_the_sets(dialect):
+    """And a resource's is a digest of its bytes, so that several processes agree."""
+    begin, request = dialect
+    talk = Conversation(begin(TYPES, "s"), {CDS: build_set({"a": "1"})})
+    (seen,) = talk.answer(request(CDS))
+    assert seen.version == talk.world[CDS].version
+    assert seen.versions in ({}, {"a": digest(b"a=1")})
+
+
+def test_what_is_counted(dialect):
+    """A response says how many resources it has and how many bytes."""
+    begin, request = dialect
+    session, _ = begin(TYPES, "s").receive(request(CDS))
+    _, response = session.respond(CDS, build_set({"a": "1"}, {"b": "1"}))
+    assert (response.sent, response.removed, response.size) == (2, 0, len(b"".join(response.buffers)))
+
+
+def test_large_bodies_are_shared_between_streams(dialect):
+    """Not one copy is made of them, whether a part is sent whole or a resource alone."""
+    begin, request = dialect
+    part = build_part({"big": "x" * 100_000, "other": "y"})
+    (body,) = (resource.body for resource in part.resources.values() if resource.name == "big")
+    for stream in ("one", "two"):
+        session, _ = begin(TYPES, stream).receive(request(EDS, "big"))
+        _, response = session.respond(EDS, ResourceSet(part))
+        assert any(buffer is body for buffer in response.buffers)
+        session, _ = begin(TYPES, stream).receive(request(CDS))
+        _, response = session.respond(CDS, ResourceSet(part))
+        assert any(buffer is body for buffer in response.buffers)
+
+
+def test_blocks_of_whole_parts_are_shared_between_streams(dialect):
+    """Two clients of one view hold the same buffers, but for the few bytes of their own at both ends."""
+    begin, request = dialect
+    resources = build_set({f"n{number}": "x" * 50 for number in range(100)})
+    sent = []
+    for stream in ("one", "two"):
+        session, _ = begin(TYPES, stream).receive(request(CDS))
+        sent.append(session.respond(CDS, resources)[1].buffers)
+    assert all(one is other for one, other in zip(sent[0][1:-1], sent[1][1:-1], strict=True))
+    assert len(sent[0]) == 3
+
+
+def test_a_subscription_to_all_of_a_part_is_the_parts_own_set(dialect):
+    """Held by every stream apart, the names of all endpoints would be the largest thing that a connection has."""
+    begin, request = dialect
+    part, next_part = build_part({"a": "1", "b": "1"}), build_part({"a": "2", "b": "1"})
+    session, _ = begin(TYPES, "s").receive(request(EDS, "b", "a"))
+    session, _ = session.respond(EDS, ResourceSet(part))
+    assert session.names(EDS) is part.names
+    session, _ = session.respond(EDS, ResourceSet(next_part))
+    assert session.names(EDS) is next_part.names is part.names
+
+
+def test_resumed_owes_everything(dialect):
+    """Whoever cannot know what was written last sends all that is watched again."""
+    world = {CDS: build_set({"a": "1"}), EDS: build_set({"a": "1"})}
+    talk = watching(dialect, CDS, EDS, world=world)
+    assert talk.push() == []
+    talk.session = talk.session.resumed()
+    assert talk.push() == ["CDS a", "EDS a"]
+    assert talk.push() == []
+
+
+def test_resumed_tells_what_is_gone():
+    """A delta client that may hold what was in the lost response, or before it, hears that it is no more."""
+    talk = watching(DIALECTS["delta"], CDS, world={CDS: build_set({"a": "1", "b": "1"})})
+    talk.push(CDS=build_set({"b": "1", "c": "1"}))
+    talk.session = talk.session.resumed()
+    assert talk.push(CDS=EMPTY) == ["CDS -a -b -c"]
