@@ -12,6 +12,11 @@ from trierarch.config.mesh_config import MeshConfig
 from trierarch.config.mesh_networks import MeshNetworks
 from trierarch.config.service_entry import ServiceEntry
 from trierarch.config.sidecar import Sidecar
+from trierarch.config.validate_destination_rule import check_destination_rule
+from trierarch.config.validate_mesh import check_mesh_config, check_mesh_networks
+from trierarch.config.validate_service_entry import check_service_entry, check_workload_entry
+from trierarch.config.validate_sidecar import check_sidecar
+from trierarch.config.validate_virtual_service import check_virtual_service
 from trierarch.config.virtual_service import VirtualService
 from trierarch.config.workload_entry import WorkloadEntry
 
@@ -85,21 +90,23 @@ def _kubernetes(name: str, plural: str, spec: type, *, group: str = "", namespac
     )
 
 
-MESH_CONFIG = Kind(
-    name="MeshConfig", group="", versions=(), plural="", family=Family.MESH, namespaced=False, spec=MeshConfig
-)
-MESH_NETWORKS = Kind(
-    name="MeshNetworks", group="", versions=(), plural="", family=Family.MESH, namespaced=False, spec=MeshNetworks
-)
+def _mesh(name: str, spec: type, check: Check) -> Kind:
+    return Kind(
+        name=name, group="", versions=(), plural="", family=Family.MESH, namespaced=False, spec=spec, check=check
+    )
+
+
+MESH_CONFIG = _mesh("MeshConfig", MeshConfig, check_mesh_config)
+MESH_NETWORKS = _mesh("MeshNetworks", MeshNetworks, check_mesh_networks)
 
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        _istio("VirtualService", "virtualservices", VirtualService, unchecked),
-        _istio("DestinationRule", "destinationrules", DestinationRule, unchecked),
-        _istio("ServiceEntry", "serviceentries", ServiceEntry, unchecked),
-        _istio("WorkloadEntry", "workloadentries", WorkloadEntry, unchecked),
-        _istio("Sidecar", "sidecars", Sidecar, unchecked),
+        _istio("VirtualService", "virtualservices", VirtualService, check_virtual_service),
+        _istio("DestinationRule", "destinationrules", DestinationRule, check_destination_rule),
+        _istio("ServiceEntry", "serviceentries", ServiceEntry, check_service_entry),
+        _istio("WorkloadEntry", "workloadentries", WorkloadEntry, check_workload_entry),
+        _istio("Sidecar", "sidecars", Sidecar, check_sidecar),
         _kubernetes("Service", "services", kubernetes.Service),
         _kubernetes("EndpointSlice", "endpointslices", kubernetes.EndpointSlice, group="discovery.k8s.io"),
         _kubernetes("Endpoints", "endpoints", kubernetes.Endpoints),
