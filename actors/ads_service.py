@@ -15,7 +15,7 @@ from actors.mailbox import Abandoned, Mailbox, Reply
 from actors.messages import RequestReceived, StreamAccepted, StreamEnded, StreamStatus
 from actors.ports import StreamClosed
 from protocol.errors import RemoteError
-from protocol.wire import decode_delta_request, decode_sotw_request
+from protocol.xds.wire_requests import decode_delta_request, decode_sotw_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

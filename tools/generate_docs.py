@@ -1,0 +1,84 @@
+"""Writes `docs/reference.md` from the code: flags and variables, kinds, resource types, metrics, log events.
+
+    python tools/generate_docs.py [--print]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from actors.logs import EVENTS
+from actors.metrics import Metrics
+from trierarch.config.kinds import KINDS
+from trierarch.envoy.types import TYPE_RULES
+from trierarch.settings import setting_infos
+
+TARGET = Path(__file__).parents[1] / "docs" / "reference.md"
+
+
+def main() -> None:
+    """Write the page, or print it."""
+    page = build_page()
+    if "--print" in sys.argv:
+        sys.stdout.write(page)
+    else:
+        TARGET.write_text(page)
+
+
+def build_page() -> str:
+    """The whole page."""
+    return "\n".join(
+        [
+            "# Reference",
+            "",
+            "Generated from the code by `make docs`.",
+            "",
+            *_table("Flags and variables of `trierarch serve`", ("flag", "variable", "default", "what"), _settings()),
+            *_table("Kinds of configuration", ("kind", "group", "versions"), _kinds()),
+            *_table("Resource types", ("type", "type URL"), _types()),
+            *_table("Metrics", ("metric", "kind", "labels", "what"), _metrics()),
+            *_table("Log events", ("event", "meaning"), list(EVENTS.items())),
+        ]
+    )
+
+
+def _table(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    lines = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+    return [f"## {title}", "", f"| {' | '.join(head)} |", "|" + "---|" * len(head), *lines, ""]
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _settings() -> list[tuple[str, ...]]:
+    return [
+        (_code(info.flag), _code(info.variable), _code("" if default in ("", ()) else str(default)), info.about)
+        for _, default, info in setting_infos()
+    ]
+
+
+def _kinds() -> list[tuple[str, ...]]:
+    return [(kind.label, kind.group or "core", ", ".join(kind.versions)) for kind in KINDS]
+
+
+def _types() -> list[tuple[str, ...]]:
+    return [(rules.short, _code(url)) for url, rules in TYPE_RULES.items()]
+
+
+def _metrics() -> list[tuple[str, ...]]:
+    return [
+        (
+            _code(metric.describe()[0].name),
+            metric.describe()[0].type,
+            ", ".join(metric._labelnames),
+            metric.describe()[0].documentation,
+        )
+        for metric in vars(Metrics()).values()
+        if hasattr(metric, "describe")
+    ]
+
+
+if __name__ == "__main__":
+    main()
