@@ -60,7 +60,7 @@ def _settings() -> list[tuple[str, ...]]:
 
 
 def _kinds() -> list[tuple[str, ...]]:
-    return [(kind.label, kind.group or "core", ", ".join(kind.versions)) for kind in KINDS]
+    return [(kind.name, kind.group or "core", ", ".join(kind.versions)) for kind in KINDS.values()]
 
 
 def _types() -> list[tuple[str, ...]]:
