@@ -1,0 +1,120 @@
+"""What the tests of listeners and routes have in common: objects in YAML, egress listeners, plans built and decoded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import yaml
+
+from tests.conformance.protojson import to_plain
+from tests.envoy import samples
+from tests.envoy.samples import inbound_key, outbound_key
+from trierarch.config.decode import Decoded, decode_object
+from trierarch.config.objects import AnyObject, Origin
+from trierarch.envoy.listeners import plan_outbound_listeners
+from trierarch.envoy.listeners_inbound import plan_inbound_listeners
+from trierarch.envoy.routes import plan_outbound_routes
+from trierarch.envoy.types import LISTENER, ROUTE
+from trierarch.push.model import PortProtocol, Service, ServicePort
+from trierarch.push.route_names import with_full_names
+from trierarch.push.routing import ResolvedVirtualService
+from trierarch.push.sidecar_scope import EgressListener, SidecarScope
+from trierarch.push.traffic import MergedRule
+
+if TYPE_CHECKING:
+    from trierarch.envoy.units import Plan
+
+STOCK = outbound_key()
+STOCK_INBOUND = inbound_key()
+NOTHING = samples.snapshot()
+
+
+def config_object(kind: str, name: str, spec: str, namespace: str = "shop") -> AnyObject:
+    """An Istio object with a spec in YAML."""
+    document = {
+        "apiVersion": "networking.istio.io/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": yaml.safe_load(spec),
+    }
+    decoded = decode_object(document, Origin(source="test"), "Kubernetes")
+    assert isinstance(decoded, Decoded), decoded
+    assert not decoded.remarks, decoded.remarks
+    return decoded.object
+
+
+def virtual_service(spec: str, name: str = "web", namespace: str = "shop") -> ResolvedVirtualService:
+    """A VirtualService whose short names are resolved."""
+    source = config_object("VirtualService", name, spec, namespace)
+    resolved = with_full_names(source.spec, namespace, "cluster.local")
+    return ResolvedVirtualService(source=source, spec=resolved, export_to=frozenset({"*"}))
+
+
+def destination_rule(spec: str, name: str = "web", namespace: str = "shop") -> MergedRule:
+    """A DestinationRule by itself; its host has to be a full name."""
+    source = config_object("DestinationRule", name, spec, namespace)
+    host, everybody = source.spec.host, frozenset({"*"})
+    return MergedRule(host=host, namespace=namespace, spec=source.spec, sources=(source,), export_to=everybody)
+
+
+def service(name: str, *ports: str, address: str = "", **changes) -> Service:
+    """A Kubernetes service of namespace `shop` with a virtual IP; ports are written `80/HTTP`, or `80`: detected."""
+    if address:
+        changes["default_address"] = address
+    return samples.service(name, ports=tuple(_port(port) for port in ports), **changes)
+
+
+def external(host: str, *ports: str, address: str = "", **changes) -> Service:
+    """A service outside of the mesh, written likewise."""
+    if address:
+        changes["default_address"] = address
+    return samples.external(host, ports=tuple(_port(port) for port in ports), **changes)
+
+
+def _port(text: str) -> ServicePort:
+    number, _, protocol = text.partition("/")
+    return ServicePort(int(number), f"p{number}", PortProtocol[protocol] if protocol else PortProtocol.UNSUPPORTED)
+
+
+def egress(*services: Service, virtual=(), port: str = "", bind: str = "", binds: bool = False) -> EgressListener:
+    """An egress listener: the catch-all, or one for a port written `80/HTTP`."""
+    return EgressListener(
+        port=_port(port) if port else None, bind=bind, binds=binds, services=services, virtual_services=tuple(virtual)
+    )
+
+
+def scope(*listeners: EgressListener, rules=(), sidecar: str = "", **changes) -> SidecarScope:
+    """A scope with these egress listeners; `sidecar` is the spec of the Sidecar behind it, in YAML."""
+    services = tuple(dict.fromkeys(service for listener in listeners for service in listener.services))
+    found = config_object("Sidecar", "shop", sidecar) if sidecar else None
+    return replace(samples.scope(services, rules), egress=listeners, sidecar=found, **changes)
+
+
+def mesh_of(*services: Service, virtual=(), **changes) -> SidecarScope:
+    """A scope that imports everything: one catch-all listener."""
+    return scope(egress(*services, virtual=virtual), **changes)
+
+
+def joined(plan: Plan) -> dict[str, bytes]:
+    """Every resource of a plan by name."""
+    return {item.name: b"".join(piece.build(piece.inputs) for piece in item.pieces) for item in plan}
+
+
+def listeners(here: SidecarScope, key=STOCK, snapshot=NOTHING) -> dict[str, dict]:
+    """The outbound listeners of a view as proto-JSON, read by Google's protobuf."""
+    return _plain(LISTENER, plan_outbound_listeners(key, here, snapshot))
+
+
+def inbound_listeners(here: SidecarScope, key=STOCK_INBOUND, snapshot=NOTHING) -> dict[str, dict]:
+    """The inbound listeners of a workload."""
+    return _plain(LISTENER, plan_inbound_listeners(key, here, snapshot))
+
+
+def routes(here: SidecarScope, key=STOCK, snapshot=NOTHING) -> dict[str, dict]:
+    """The route configurations of a view."""
+    return _plain(ROUTE, plan_outbound_routes(key, here, snapshot))
+
+
+def _plain(type_url: str, plan: Plan) -> dict[str, dict]:
+    return {name: to_plain(type_url, body) for name, body in joined(plan).items()}
