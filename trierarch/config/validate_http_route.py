@@ -126,8 +126,11 @@ def _check_action(path: str, route: HttpRoute, *, is_delegate: bool) -> Complain
         yield Violation(path, f"only one of {' and '.join(chosen)} is possible")
     if route.delegate is not None and is_delegate:
         yield Violation(f"{path}.delegate", "a delegate cannot delegate in its turn")
-    if route.redirect is not None and route.rewrite is not None:
-        yield Violation(f"{path}.rewrite", "a redirect cannot be combined with a rewrite")
+    for name in ("redirect", "directResponse"):
+        if actions[name] and route.rewrite is not None:
+            yield Violation(f"{path}.rewrite", f"cannot be combined with {name}")
+        if actions[name] and route.fault is not None:
+            yield Violation(f"{path}.fault", f"cannot be combined with {name}")
     if route.delegate is not None:
         yield from _check_delegate(f"{path}.delegate", route.delegate)
 
@@ -147,9 +150,12 @@ def _check_match(path: str, match: HttpMatch, *, claims: bool) -> Complaints:
     yield from _check_string(f"{path}.scheme", match.scheme)
     yield from _check_string(f"{path}.method", match.method)
     yield from _check_string(f"{path}.authority", match.authority)
-    for field, headers in (("headers", match.headers), ("withoutHeaders", match.without_headers)):
-        for name, value in headers.items():
-            yield from _check_header_match(f"{path}.{field}[{name}]", name, value, claims=claims)
+    for name, value in match.headers.items():
+        yield from _check_header_match(f"{path}.headers[{name}]", name, value, claims=claims)
+    for name, value in match.without_headers.items():
+        # Istio lets the expression * pass here alone.
+        if value != Regex("*"):
+            yield from _check_header_match(f"{path}.withoutHeaders[{name}]", name, value, claims=claims)
     for name, value in match.query_params.items():
         yield from _check_string(f"{path}.queryParams[{name}]", value, empty_prefix=True)
 
@@ -160,8 +166,7 @@ def _check_header_match(path: str, name: str, value: StringMatch, *, claims: boo
             yield Violation(path, "claims of tokens are only known at gateways", "list gateways other than mesh")
     else:
         yield from check_header_name(path, name)
-    if value != Regex("*"):
-        yield from _check_string(path, value)
+    yield from _check_string(path, value)
 
 
 def _check_string(path: str, match: StringMatch | None, *, empty_prefix: bool = False) -> Complaints:

@@ -48,6 +48,7 @@ def check_service_entry(subject: ConfigObject[ServiceEntry]) -> Complaints:
     for index, endpoint in enumerate(spec.endpoints):
         yield from _check_endpoint(f"spec.endpoints[{index}]", endpoint, spec)
     yield from _check_resolution(spec)
+    yield from _check_ambiguity(spec)
     yield from check_export_to("spec.exportTo", spec.export_to, nobody=True)
 
 
@@ -69,6 +70,17 @@ def _check_port(path: str, port: ServiceEntryPort) -> Complaints:
         yield from check_dns_label(f"{path}.name", port.name.lower().replace("_", "-"))
 
 
+def _check_ambiguity(spec: ServiceEntry) -> Complaints:
+    """Without an address of its own, traffic of unknown protocol to a port can only be told apart by that port."""
+    for index, port in enumerate(spec.ports):
+        if not spec.addresses and port.protocol.lower() in ("", "tcp"):
+            hint = "give the entry addresses, or the port a protocol with names"
+            yield Caution(f"spec.ports[{index}]", f"takes all traffic to port {port.number}, wherever it goes", hint)
+    for index, host in enumerate(spec.hosts):
+        if is_wildcard(host) and not host.startswith("*."):
+            yield Caution(f"spec.hosts[{index}]", "a wildcard that is part of a label is not matched by TLS routes")
+
+
 def _check_resolution(spec: ServiceEntry) -> Complaints:
     match spec.resolution:
         case ResolutionMode.NONE:
@@ -86,6 +98,9 @@ def _check_resolution(spec: ServiceEntry) -> Complaints:
 
 
 def _check_dns(spec: ServiceEntry) -> Complaints:
+    for index, address in enumerate(spec.addresses):
+        if "/" in address:
+            yield Violation(f"spec.addresses[{index}]", "ranges are possible with resolution NONE and STATIC only")
     if spec.resolution is ResolutionMode.DNS_ROUND_ROBIN and len(spec.endpoints) > 1:
         yield Violation("spec.endpoints", "only one endpoint is possible with resolution DNS_ROUND_ROBIN")
     if not spec.endpoints and spec.workload_selector is None:
@@ -93,8 +108,7 @@ def _check_dns(spec: ServiceEntry) -> Complaints:
             if is_wildcard(host):
                 hint = "list endpoints, or use resolution NONE"
                 yield Violation(f"spec.hosts[{index}]", "a wildcard cannot be resolved by DNS", hint)
-    http = any(port.protocol.lower() not in ("tcp", "https", "tls", "mongo", "redis", "mysql") for port in spec.ports)
-    if len(spec.hosts) > 1 and spec.addresses and not (http and all(map(_is_http, spec.ports))):
+    if len(spec.hosts) > 1 and spec.addresses and not all(map(_is_http, spec.ports)):
         yield Caution("spec.hosts", "hosts that share an address can only be told apart by HTTP")
 
 
@@ -142,6 +156,7 @@ def check_workload(path: str, workload: Workload) -> Complaints:
     elif not is_ip_address(workload.address):
         yield from check_host(f"{path}.address", workload.address)
     for name, number in workload.ports.items():
+        yield from check_dns_label(f"{path}.ports", name.lower().replace("_", "-"))
         yield from check_port(f"{path}.ports[{name}]", number)
 
 

@@ -110,7 +110,7 @@ def _check_egress(path: str, listener: EgressListener, *, last: bool) -> Complai
         if not last:
             yield Violation(path, "a listener without port is possible only once, as the last")
         if listener.bind:
-            yield Violation(f"{path}.bind", "a listener that binds needs a port")
+            yield Caution(f"{path}.bind", "has no effect without a port")
     else:
         yield from _check_listener_port(path, listener.port, socket=socket)
     if socket:

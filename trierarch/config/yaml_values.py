@@ -1,8 +1,8 @@
 """One YAML document to plain values, read as YAML 1.1 the way Kubernetes tools read it. No files, no splitting.
 
 The scanner and parser are PyYAML's C ones; the values are built here from their events, because what Kubernetes tools
-make of a plain scalar is not what PyYAML makes of it: `yes`, `on` and `y` are booleans, `017` is octal, `1e3` is a
-number, times and `12:30:45` are strings. Keys are strings always (`80:` is "80") and must differ. What a document
+make of a plain scalar is not what PyYAML makes of it: `yes` and `on` are booleans, `017` is octal, `1e3` is a number,
+times and `12:30:45` are strings. Keys are strings always (`80:` is "80") and must differ. What a document
 unfolds to is bounded, in depth and in size, however its aliases multiply it.
 """
 
@@ -38,8 +38,8 @@ _MERGE = "<<"
 _TAG = "tag:yaml.org,2002:"
 _WORDS: dict[str, object] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
-    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
-    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
     **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), inf),
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -inf),
     **dict.fromkeys((".nan", ".NaN", ".NAN"), nan),
