@@ -133,6 +133,10 @@ class SharedFields:
         self._field = field
         self._blocks: WeakKeyDictionary[Part, tuple[bytes, ...]] = WeakKeyDictionary()
 
+    def __len__(self) -> int:
+        """How many parts are encoded and alive."""
+        return len(self._blocks)
+
     def of(self, part: Part) -> tuple[bytes, ...]:
         """The fields of all resources of a part, in its order, as few buffers that every caller shares."""
         blocks = self._blocks.get(part)

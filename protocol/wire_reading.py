@@ -87,6 +87,12 @@ def rest_of_int64(data: bytes, position: int, first: int) -> tuple[int, int]:
     return (value - _INT64 if value >= _INT64 >> 1 else value), position
 
 
+def read_tag(data: bytes, position: int) -> tuple[int, int]:
+    """What a field opens with: number and wire type in one."""
+    first = data[position]
+    return (first, position + 1) if first < 0x80 else rest_of_tag(data, position + 1, first)
+
+
 def rest_of_tag(data: bytes, position: int, first: int) -> tuple[int, int]:
     """A tag of which `first` was read. Raises ValueError for one beyond 32 bits."""
     value, position = rest_of_varint(data, position, first)
@@ -129,8 +135,7 @@ def skip(data: bytes, position: int, tag: int) -> int:
 def _skip_group(data: bytes, position: int, opening: int) -> int:
     """The position behind the end of a group whose start was read. Groups are of old; we keep them as we get them."""
     while True:
-        first = data[position]
-        tag, position = (first, position + 1) if first < 0x80 else rest_of_tag(data, position + 1, first)
+        tag, position = read_tag(data, position)
         if tag & 7 == wire.END_GROUP:
             if tag >> 3 != opening >> 3:
                 raise ValueError("the end of another group")

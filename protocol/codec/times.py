@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from protocol.codec.scalars import int32, int64
-from protocol.wire_reading import check_end, read_int32, read_int64, read_varint, skip
+from protocol.wire_reading import check_end, read_int32, read_int64, read_tag, skip
 
 _MICROSECOND = timedelta(microseconds=1)
 _PER_SECOND = 10**6
@@ -55,7 +55,7 @@ def _read(body: bytes) -> tuple[int, int]:
     """Seconds and nanoseconds of either message. Raises what `wire_reading.MALFORMED` lists."""
     seconds = nanoseconds = position = 0
     while position < len(body):
-        tag, position = read_varint(body, position)
+        tag, position = read_tag(body, position)
         if tag == 8:
             seconds, position = read_int64(body, position)
         elif tag == 16:

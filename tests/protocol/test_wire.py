@@ -1,0 +1,141 @@
+"""Fields written by hand, and responses spliced from shared bodies."""
+
+from __future__ import annotations
+
+import gc
+
+import betterproto2
+import pytest
+from envoy.service.discovery.v3 import discovery_pb2
+from google.protobuf import any_pb2
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol import wire
+from protocol.codec import decode, encode
+from protocol.errors import LocalError
+from protocol.proto.envoy.config.core.v3 import ControlPlane
+from protocol.proto.envoy.service.discovery.v3 import DeltaDiscoveryResponse, DiscoveryResponse
+from protocol.proto.envoy.service.discovery.v3 import Resource as DeltaResource
+from protocol.proto.google.protobuf import Any as PackedMessage
+from protocol.wire_reading import read_varint
+from protocol.xds.resources import Part, Resource, build_resource
+
+REPEATABLE = settings(derandomize=True, deadline=None)
+CLUSTER = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+BODIES = st.one_of(st.binary(max_size=300), st.integers(0, 100_000).map(bytes))
+RESOURCES = st.lists(st.builds(build_resource, st.text(max_size=200), BODIES), max_size=5, unique_by=lambda r: r.name)
+
+
+# --- fields -----------------------------------------------------------------------------------------------------------
+@REPEATABLE
+@given(st.integers(0, 2**64 - 1))
+def test_varints_are_read_as_written(number: int) -> None:
+    """All numbers of 64 bits, written as the library does, read back whole."""
+    data = wire.varint(number)
+    assert data == betterproto2.encode_varint(number)
+    assert read_varint(b"?" + data + b"?", 1) == (number, 1 + len(data))
+
+
+@pytest.mark.parametrize("number", [-1, 2**64])
+def test_a_varint_beyond_64_bits_is_our_own_fault(number: int) -> None:
+    """There is no silent wrapping round."""
+    with pytest.raises(LocalError):
+        wire.varint(number)
+
+
+@REPEATABLE
+@given(st.text(), BODIES)
+def test_an_any_field_is_the_message_that_google_writes(type_url: str, body: bytes) -> None:
+    """Whatever is empty in an Any is left out, as in Google's bytes."""
+    message = any_pb2.Any(type_url=type_url, value=body).SerializeToString()
+    assert wire.any_field(2, type_url, body) == wire.length_delimited(2, message)
+
+
+# --- responses --------------------------------------------------------------------------------------------------------
+def sotw(resources: list[Resource], **header: str) -> tuple[bytes, ...]:
+    """A response spliced from single resources."""
+    fields = [buffer for resource in resources for buffer in wire.sotw_resource_field(CLUSTER, resource)]
+    return wire.sotw_response(type_url=CLUSTER, fields=fields, control_plane=wire.control_plane_field("us"), **header)
+
+
+def delta(resources: list[Resource], removed: list[str], **header: str) -> tuple[bytes, ...]:
+    """A delta response spliced from single resources."""
+    fields = [buffer for resource in resources for buffer in wire.delta_resource_field(CLUSTER, resource)]
+    control_plane = wire.delta_control_plane_field("us")
+    return wire.delta_response(type_url=CLUSTER, fields=fields, removed=removed, control_plane=control_plane, **header)
+
+
+@REPEATABLE
+@given(RESOURCES, st.text(), st.text())
+def test_a_spliced_response_is_what_both_libraries_write(resources: list[Resource], version: str, nonce: str) -> None:
+    """Joined, the buffers are a DiscoveryResponse byte for byte."""
+    ours = DiscoveryResponse(
+        version_info=version,
+        nonce=nonce,
+        type_url=CLUSTER,
+        resources=[PackedMessage(type_url=CLUSTER, value=resource.body) for resource in resources],
+        control_plane=ControlPlane(identifier="us"),
+    )
+    joined = b"".join(sotw(resources, version=version, nonce=nonce))
+    assert joined == encode(ours) == bytes(ours)
+    assert joined == discovery_pb2.DiscoveryResponse.FromString(joined).SerializeToString(deterministic=True)
+
+
+@REPEATABLE
+@given(RESOURCES, st.lists(st.text()), st.text(), st.text())
+def test_a_spliced_delta_response_is_what_google_writes(
+    resources: list[Resource], removed: list[str], version: str, nonce: str
+) -> None:
+    """Joined, the buffers are a DeltaDiscoveryResponse byte for byte, fields by number."""
+    ours = DeltaDiscoveryResponse(
+        system_version_info=version,
+        nonce=nonce,
+        type_url=CLUSTER,
+        resources=[
+            DeltaResource(
+                name=resource.name,
+                version=resource.version,
+                resource=PackedMessage(type_url=CLUSTER, value=resource.body),
+            )
+            for resource in resources
+        ],
+        removed_resources=removed,
+        control_plane=ControlPlane(identifier="us"),
+    )
+    joined = b"".join(delta(resources, removed, version=version, nonce=nonce))
+    assert joined == encode(ours)
+    assert joined == discovery_pb2.DeltaDiscoveryResponse.FromString(joined).SerializeToString(deterministic=True)
+    assert decode(DeltaDiscoveryResponse, joined) == ours
+
+
+def test_bodies_are_shared_not_copied() -> None:
+    """The buffer of a resource's body is that very object, in both dialects."""
+    resource = build_resource("a", b"x" * 100)
+    assert any(buffer is resource.body for buffer in sotw([resource], version="1", nonce="1"))
+    assert any(buffer is resource.body for buffer in delta([resource], [], version="1", nonce="1"))
+
+
+# --- blocks -----------------------------------------------------------------------------------------------------------
+@REPEATABLE
+@given(st.lists(st.integers(0, 3 * wire.COPIED_SIZE).map(bytes), max_size=40))
+def test_blocks_are_the_same_bytes_in_fewer_buffers(buffers: list[bytes]) -> None:
+    """Nothing is lost or moved; no block grows beyond its size; large buffers are passed on uncopied."""
+    blocks = list(wire.pack_blocks(buffers))
+    assert b"".join(blocks) == b"".join(buffers)
+    large = [buffer for buffer in buffers if len(buffer) > wire.COPIED_SIZE]
+    assert all(len(block) <= wire.BLOCK_SIZE or any(block is buffer for buffer in large) for block in blocks)
+    assert all(any(block is buffer for block in blocks) for buffer in large)
+
+
+def test_a_part_is_encoded_once_for_all_streams() -> None:
+    """2,000 small resources are a few blocks, the same objects for every caller, until the part is forgotten."""
+    part = Part(build_resource(f"cluster-{number}", bytes(500)) for number in range(2000))
+    shared = wire.SharedFields(CLUSTER, wire.sotw_resource_field)
+    blocks = shared.of(part)
+    assert len(blocks) < 20
+    assert shared.of(part) is blocks
+    assert b"".join(blocks) == b"".join(b"".join(wire.sotw_resource_field(CLUSTER, r)) for r in part.resources.values())
+    del part
+    gc.collect()
+    assert len(shared) == 0

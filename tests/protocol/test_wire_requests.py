@@ -1,0 +1,120 @@
+"""Discovery requests: our reading and writing beside Google's."""
+
+from __future__ import annotations
+
+import pytest
+from envoy.service.discovery.v3 import discovery_pb2
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol.codec import DecodeError, encode
+from protocol.proto.envoy.config.core.v3 import Locality, Node
+from protocol.xds.requests import DeltaRequest, Nack, SotwRequest
+from protocol.xds.wire_requests import (
+    decode_delta_request,
+    decode_node,
+    decode_sotw_request,
+    encode_delta_request,
+    encode_sotw_request,
+)
+
+REPEATABLE = settings(derandomize=True, deadline=None)
+NODE = Node(id="sidecar~10.0.0.1~a.b~c", locality=Locality(region="r"))
+NAMES = st.lists(st.text()).map(tuple)
+NACKS = st.one_of(st.none(), st.builds(Nack, code=st.integers(-(2**31), 2**31 - 1), message=st.text()))
+NODES = st.sampled_from([b"", encode(NODE)])
+SOTW = st.builds(
+    SotwRequest, type_url=st.text(), names=NAMES, nonce=st.text(), version=st.text(), nack=NACKS, node=NODES
+)
+DELTA = st.builds(
+    DeltaRequest,
+    type_url=st.text(),
+    subscribe=NAMES,
+    unsubscribe=NAMES,
+    initial=st.dictionaries(st.text(), st.text()),
+    nonce=st.text(),
+    nack=NACKS,
+    node=NODES,
+)
+
+
+@REPEATABLE
+@given(SOTW)
+def test_requests_are_googles(request: SotwRequest) -> None:
+    """Google reads what we write, field by field, and we read what Google writes."""
+    theirs = discovery_pb2.DiscoveryRequest.FromString(encode_sotw_request(request))
+    assert (theirs.type_url, theirs.response_nonce, theirs.version_info) == (
+        request.type_url,
+        request.nonce,
+        request.version,
+    )
+    assert tuple(theirs.resource_names) == request.names
+    assert theirs.HasField("node") == bool(request.node)
+    assert read_nack(theirs) == request.nack
+    assert encode_sotw_request(request) == theirs.SerializeToString(deterministic=True)
+    assert decode_sotw_request(theirs.SerializeToString()) == request
+
+
+@REPEATABLE
+@given(DELTA)
+def test_delta_requests_are_googles(request: DeltaRequest) -> None:
+    """Google reads what we write, field by field, and we read what Google writes."""
+    theirs = discovery_pb2.DeltaDiscoveryRequest.FromString(encode_delta_request(request))
+    assert (theirs.type_url, theirs.response_nonce) == (request.type_url, request.nonce)
+    assert tuple(theirs.resource_names_subscribe) == request.subscribe
+    assert tuple(theirs.resource_names_unsubscribe) == request.unsubscribe
+    assert dict(theirs.initial_resource_versions) == request.initial
+    assert theirs.HasField("node") == bool(request.node)
+    assert read_nack(theirs) == request.nack
+    assert decode_delta_request(theirs.SerializeToString()) == request
+
+
+def read_nack(message) -> Nack | None:
+    """The error_detail of Google's message."""
+    detail = message.error_detail
+    return Nack(code=detail.code, message=detail.message) if message.HasField("error_detail") else None
+
+
+@REPEATABLE
+@given(SOTW, st.data())
+def test_a_request_that_is_cut_short_is_rejected(request: SotwRequest, data: st.DataObject) -> None:
+    """Cut within a field, the request is the peer's fault; cut between two, it is another request."""
+    whole = encode_sotw_request(request)
+    cut = whole[: data.draw(st.integers(0, len(whole)))]
+    try:
+        shorter = decode_sotw_request(cut)
+    except DecodeError:
+        return
+    assert encode_sotw_request(shorter) == cut
+
+
+@pytest.mark.parametrize("decoder", [decode_sotw_request, decode_delta_request, decode_node])
+def test_garbage_is_the_peers_fault(decoder) -> None:
+    """All decoders raise the one error."""
+    with pytest.raises(DecodeError):
+        decoder(b"\x0a\x05abc")
+
+
+def test_names_are_one_object_in_the_whole_process() -> None:
+    """Two requests that name the same resource hold the same string."""
+    data = encode_sotw_request(SotwRequest(type_url="type of this test", names=("name of this test",)))
+    one, other = decode_sotw_request(data), decode_sotw_request(data)
+    assert one.names[0] is other.names[0]
+    assert one.type_url is other.type_url
+    delta = DeltaRequest(type_url="type of this test", initial={"name of this test": "1"})
+    assert next(iter(decode_delta_request(encode_delta_request(delta)).initial)) is one.names[0]
+
+
+def test_a_node_is_decoded_only_when_asked_for() -> None:
+    """The request holds the Node's bytes as they came, joined if it came in pieces; even a malformed one."""
+    data = encode(NODE)
+    request = decode_sotw_request(encode_sotw_request(SotwRequest(type_url="", node=data)))
+    assert request.node == data
+    assert decode_node(request.node) == NODE
+    assert decode_sotw_request(b"\x12\x01\x0a\x12\x02\x01i").node == b"\x0a\x01i"
+    assert decode_sotw_request(b"\x12\x01\xff").node == b"\xff"
+
+
+def test_an_empty_error_detail_is_a_nack() -> None:
+    """What counts is that it is there."""
+    assert decode_sotw_request(b"\x32\x00").nack == Nack(code=0, message="")
