@@ -6,9 +6,9 @@ holds decides: `CASES` is that table. A response holds what is new and names wha
 
 Of a wildcard type every client is sent everything, whatever it names (§6.15). For such a type
 
-- "changed" (case 4c) means: it asks for "*", for a name that it was not sent, or no longer for one that it asked for by
-  name: the protocol wants to hear of such a name whether it still belongs to the wildcard. Taking back a name that came
-  by the wildcard alone is no change here, while istiod answers it with everything;
+- "changed" (case 4c) means: it asks for "*" or for a name that it was not sent, or takes back a name that an answer was
+  given to: of that it must hear whether the wildcard still holds it. Taking back a name that came by the wildcard alone
+  is no change here, while istiod answers it with everything;
 - names asked for or declared that do not exist are answered as removed: so the deletions of a reconnect are told.
 
 Versions are digests of the bytes. So, other than with istiod, the answer to a reconnect leaves out what its client
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from protocol.errors import LocalError
 from protocol.wire import SharedFields, delta_resource_field, delta_response
+from protocol.xds.cases import Case, decide
 from protocol.xds.requests import DeltaRequest
 from protocol.xds.subscription import (
     WILDCARD,
@@ -40,11 +41,10 @@ from protocol.xds.subscription import (
     renamed,
     select,
     stale,
+    wanted,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from protocol.xds.diff import Difference
     from protocol.xds.events import Event
     from protocol.xds.requests import Request
@@ -73,18 +73,14 @@ class Turn:
         return self.watch
 
     @property
+    def named(self) -> frozenset[str]:
+        """The names to remember. What a client of a wildcard type declares is not asked for by name."""
+        return interned(self.request.subscribe) if self.rules.wildcard else self.wants
+
+    @property
     def owed(self) -> Owed:
         """The answer to this request: all that it names, what its client holds already too (§6.10)."""
         return Owed(names=self.wants - self.drops - {WILDCARD}, declared=self.request.initial)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """A row of §6.9: its number there, when it holds, and what it does."""
-
-    number: str
-    holds: Callable[[Turn], bool]
-    step: Callable[[Turn], Outcome]
 
 
 def receive(rules: TypeRules, watch: Watch | None, request: Request) -> Outcome:
@@ -93,12 +89,7 @@ def receive(rules: TypeRules, watch: Watch | None, request: Request) -> Outcome:
         raise LocalError("a delta stream was given a state-of-the-world request")
     wants = interned(request.subscribe) | interned(request.initial)
     turn = Turn(rules=rules, watch=watch, request=request, wants=wants, drops=interned(request.unsubscribe))
-    return select_case(turn).step(turn)
-
-
-def select_case(turn: Turn) -> Case:
-    """The first row of the table that holds; the last one always does."""
-    return next(case for case in CASES if case.holds(turn))
+    return decide(CASES, turn).step(turn)
 
 
 # --- the steps -------------------------------------------------------------------------------------------------------
@@ -109,8 +100,8 @@ def _reject(turn: Turn) -> Outcome:
 
 
 def _begin(turn: Turn) -> Outcome:
-    named = interned(turn.request.subscribe) - {WILDCARD} if turn.rules.wildcard else turn.owed.names
-    fresh = Watch(names=named - turn.drops, unsettled=(interned(turn.request.initial),) if turn.request.initial else ())
+    declared = (interned(turn.request.initial),) if turn.request.initial else ()
+    fresh = Watch(names=turn.named - turn.drops - {WILDCARD}, unsettled=declared)
     return _answered(fresh, (), turn, first=True)
 
 
@@ -125,8 +116,7 @@ def _take(turn: Turn) -> Outcome:
 
 def _answer(turn: Turn) -> Outcome:
     watch, events = _acknowledged(turn)
-    added = interned(turn.request.subscribe) if turn.rules.wildcard else turn.wants
-    return _answered(renamed(watch, (watch.names | added) - turn.drops - {WILDCARD}), events, turn)
+    return _answered(renamed(watch, (watch.names | turn.named) - turn.drops - {WILDCARD}), events, turn)
 
 
 def _acknowledged(turn: Turn) -> tuple[Watch, tuple[Event, ...]]:
@@ -138,10 +128,10 @@ def _acknowledged(turn: Turn) -> tuple[Watch, tuple[Event, ...]]:
 
 def _answered(watch: Watch, events: tuple[Event, ...], turn: Turn, *, first: bool = False) -> Outcome:
     """Owe an answer, but not where nothing could be in it: of a leaf type no name is asked for (§6.11 item 2)."""
-    rules = turn.rules
-    if not (rules.wildcard or rules.answers_empty or turn.owed.names):
+    rules, owed = turn.rules, turn.owed
+    if not (rules.wildcard or rules.answers_empty or owed.names):
         return Outcome(watch=watch, events=events)
-    owing, event = asked(watch, rules.type_url, turn.owed, first=first)
+    owing, event = asked(watch, rules.type_url, owed, first=first)
     return Outcome(watch=owing, events=(*events, event))
 
 
@@ -153,7 +143,7 @@ def _is_unchanged(turn: Turn) -> bool:
     return turn.wants <= watch.names and not turn.drops & watch.names
 
 
-CASES = (
+CASES: tuple[Case[Turn], ...] = (
     Case(number="1", holds=lambda t: t.request.nack is not None, step=_reject),
     Case(number="2", holds=lambda t: t.watch is None, step=_begin),
     Case(number="3", holds=lambda t: t.request.nonce not in ("", t.watching.nonce), step=_ignore),
@@ -167,6 +157,8 @@ CASES = (
 def offer(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Offer | None:
     """What a response must hold so that its client has this set; None: nothing is owed and nothing is new for it."""
     new = news(watch, rules, resources)
+    if not (new or watch.owed or watch.due):
+        return None
     found = _select(rules, watch, new, resources)
     removed = found.unknown if rules.removals else ()
     answer = watch.owed is not None and (len(found) > 0 or rules.complete or rules.answers_empty)
@@ -179,10 +171,8 @@ def offer(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Offer | Non
 
 def _select(rules: TypeRules, watch: Watch, new: Difference, resources: ResourceSet) -> Selection:
     """What to send, and what is unknown, before what the client declares is left out."""
-    if watch.owed is None:
-        return select(watch.due | new.changed | new.removed, rules, resources)
-    if not rules.wildcard:
-        return select(watch.owed.names | watch.due | new.changed | new.removed, rules, resources)
+    if watch.owed is None or not rules.wildcard:
+        return select(wanted(watch, new), rules, resources)
     missing = (name for name in sorted(watch.owed.names | new.removed) if resources.get(name) is None)
     return Selection(parts=resources.parts, unknown=tuple(missing))
 

@@ -46,6 +46,8 @@ def difference(old: ResourceSet, new: ResourceSet) -> Difference:
         return NOTHING
     before = _without_shared(old.parts, new.parts)
     after = _without_shared(new.parts, old.parts)
+    if not before:
+        return Difference(frozenset().union(*(part.names for part in after)), frozenset())
     if len(before) == len(after) == 1:
         return _difference_of_parts(before[0], after[0])
     if len(before) == len(after):

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from protocol.errors import LocalError
 from protocol.wire import SharedFields, sotw_resource_field, sotw_response
+from protocol.xds.cases import Case, decide
 from protocol.xds.events import Unsubscribed
 from protocol.xds.requests import SotwRequest
 from protocol.xds.subscription import (
-    NO_NAMES,
     Offer,
     Outcome,
     Owed,
@@ -33,11 +33,10 @@ from protocol.xds.subscription import (
     renamed,
     select,
     stale,
+    wanted,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from protocol.xds.diff import Difference
     from protocol.xds.requests import Request
     from protocol.xds.resources import ResourceSet
@@ -61,26 +60,13 @@ class Turn:
         return self.watch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """A row of §6.4: its number there, when it holds, and what it does."""
-
-    number: str
-    holds: Callable[[Turn], bool]
-    step: Callable[[Turn], Outcome]
-
-
 def receive(rules: TypeRules, watch: Watch | None, request: Request) -> Outcome:
     """Step a watch by a request. Pure; raises `LocalError` for a request of the other dialect."""
     if not isinstance(request, SotwRequest):
         raise LocalError("a state-of-the-world stream was given a delta request")
-    turn = Turn(rules=rules, watch=watch, request=request, names=interned(request.names))
-    return select_case(turn).step(turn)
-
-
-def select_case(turn: Turn) -> Case:
-    """The first row of the table that holds; the last one always does."""
-    return next(case for case in CASES if case.holds(turn))
+    names = interned(request.names, watch.names) if watch else interned(request.names)
+    turn = Turn(rules=rules, watch=watch, request=request, names=names)
+    return decide(CASES, turn).step(turn)
 
 
 # --- the steps -------------------------------------------------------------------------------------------------------
@@ -126,7 +112,7 @@ def _answer(turn: Turn, names: frozenset[str]) -> Outcome:
     return Outcome(watch=watch, events=(*events, event))
 
 
-CASES = (
+CASES: tuple[Case[Turn], ...] = (
     Case(number="1", holds=lambda t: t.request.nack is not None, step=_reject),
     Case(number="2", holds=lambda t: not t.names and not t.rules.wildcard, step=_unsubscribe),
     Case(number="3", holds=lambda t: not t.request.nonce or t.watch is None, step=_begin),
@@ -162,8 +148,7 @@ def _select(rules: TypeRules, watch: Watch, new: Difference, resources: Resource
     """What to send: everything where everything is asked for, or where leaving out is removing."""
     if rules.complete or (rules.wildcard and watch.owed):
         return Selection(parts=resources.parts)
-    owed = watch.owed.names if watch.owed else NO_NAMES
-    return select(owed | watch.due | new.changed | new.removed, rules, resources)
+    return select(wanted(watch, new), rules, resources)
 
 
 def encode(rules: TypeRules, made: Offer, version: str, nonce: str) -> tuple[bytes, ...]:

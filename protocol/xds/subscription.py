@@ -20,20 +20,23 @@ from sys import intern
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from protocol.xds.diff import Difference, difference
+from protocol.xds.diff import NOTHING, Difference, difference
 from protocol.xds.events import Acked, Asked, Event, Nacked, StaleNonce
-from protocol.xds.resources import EMPTY
+from protocol.xds.resources import ResourceSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from protocol.xds.requests import Nack
-    from protocol.xds.resources import Part, Resource, ResourceSet
+    from protocol.xds.resources import Part, Resource
     from protocol.xds.types import TypeRules
 
 NO_NAMES: frozenset[str] = frozenset()
 WILDCARD = "*"
 """The name by which a delta client asks for everything. It is never kept among the names (§6.9)."""
+
+UNOFFERED = ResourceSet()
+"""The set of a watch that was not offered any yet."""
 
 TOLD_APART = 16
 """Responses whose names are remembered apart until their ACK; small sets are cheaper than one that is ever rebuilt."""
@@ -75,7 +78,7 @@ class Watch:
     nonce: str = ""
     acked: str = ""
     rejection: Nacked | None = None
-    sent: ResourceSet = EMPTY
+    sent: ResourceSet = UNOFFERED
     owed: Owed | None = None
     due: frozenset[str] = NO_NAMES
     unsettled: tuple[frozenset[str], ...] = ()
@@ -136,9 +139,10 @@ class Offer:
 
 
 # --- steps of a request ----------------------------------------------------------------------------------------------
-def interned(names: Iterable[str]) -> frozenset[str]:
-    """The set of these names, each of them one object for the whole process."""
-    return frozenset(map(intern, names))
+def interned(names: Iterable[str], known: frozenset[str] = NO_NAMES) -> frozenset[str]:
+    """The set of these names, each of them one object for the whole process; `known` itself if it is equal."""
+    given = frozenset(names)
+    return known if given == known else frozenset(map(intern, given))
 
 
 def rejected(watch: Watch | None, type_url: str, nonce: str, nack: Nack) -> Outcome:
@@ -198,8 +202,11 @@ def again(watch: Watch, rules: TypeRules) -> Watch:
 def news(watch: Watch, rules: TypeRules, resources: ResourceSet) -> Difference:
     """What is new for this client in a set, of the names that it watches; after a NACK, all that it may not have.
 
-    Nothing new since the last response means nothing at all: what was refused is not sent again by itself.
+    Nothing new since the last response means nothing at all: what was refused is not sent again by itself. And nothing
+    is news to a client that waits for its first answer, which will hold all that it watches.
     """
+    if watch.sent is UNOFFERED and watch.owed:
+        return NOTHING
     latest = difference(watch.sent, resources)
     if not rules.wildcard:
         latest = latest.within(watch.names)
@@ -212,12 +219,20 @@ def news(watch: Watch, rules: TypeRules, resources: ResourceSet) -> Difference:
     return Difference(latest.changed | defined, latest.removed | (unsure - defined))
 
 
+def wanted(watch: Watch, new: Difference) -> frozenset[str]:
+    """The names that a response of single resources is about: owed, due, new."""
+    owed = watch.owed.names if watch.owed else NO_NAMES
+    others = watch.due | new.changed | new.removed
+    return owed | others if others else owed
+
+
 def select(names: frozenset[str], rules: TypeRules, resources: ResourceSet) -> Selection:
     """Look names up: parts that are wanted whole, the rest one by one in alphabetical order, or its placeholders."""
     parts = tuple(part for part in resources.parts if part.resources and part.names <= names)
     found: list[Resource] = []
     unknown: list[str] = []
-    for name in sorted(names.difference(*(part.names for part in parts))):
+    all_in_parts = sum(map(len, parts)) == len(names)
+    for name in () if all_in_parts else sorted(names.difference(*(part.names for part in parts))):
         resource = resources.get(name)
         if resource is None and rules.placeholder is not None:
             resource = rules.placeholder(name)

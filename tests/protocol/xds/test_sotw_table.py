@@ -7,6 +7,7 @@ import pytest
 
 from protocol.errors import LocalError
 from protocol.xds import sotw
+from protocol.xds.cases import decide
 from protocol.xds.events import Acked, Asked, Nacked, StaleNonce, Unsubscribed
 from protocol.xds.subscription import Watch, interned
 from tests.protocol.xds.tables import CDS, EDS, NACK, TYPES, ask, subscribe
@@ -78,7 +79,7 @@ def test_the_tables_hold_every_pair():
 def test_the_case_that_decides(type_url, state, nonce, names, number):
     """The first row of §6.4 that holds is the one that the table says."""
     turn, _ = take_turn(type_url, state, nonce, names)
-    assert sotw.select_case(turn).number == number
+    assert decide(sotw.CASES, turn).number == number
 
 
 @pytest.mark.parametrize(("type_url", "state", "nonce", "names", "number"), CELLS)
@@ -107,7 +108,7 @@ def test_what_the_case_does(type_url, state, nonce, names, number):
 def test_a_nack_is_case_1_everywhere(type_url, state, nonce, names):
     """An error_detail goes before all else: told once, the names of the request not taken, nothing owed."""
     turn, outcome = take_turn(type_url, state, nonce, names, nack=NACK)
-    assert sotw.select_case(turn).number == "1"
+    assert decide(sotw.CASES, turn).number == "1"
     assert outcome.events == (Nacked(type_url=type_url, nonce=NONCES[nonce], code=13, message="no good"),)
     if turn.watch is None:
         assert outcome.watch is None
