@@ -7,39 +7,42 @@ an endpoint group, a rule) whose inputs are identical is reused. A new API famil
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from trierarch.config.store import ConfigView
+from trierarch.push.endpoints import Endpoints
+from trierarch.push.mesh import ContextSettings, Mesh
+from trierarch.push.routing import VirtualServices
+from trierarch.push.selectors import Selectors
+from trierarch.push.services import Services
+from trierarch.push.sidecar_scope import Sidecars
+from trierarch.push.traffic import DestinationRules
+from trierarch.push.workloads import Workloads
 
 if TYPE_CHECKING:
     from trierarch.config.findings import Finding
-    from trierarch.config.store import ConfigView
-    from trierarch.push.endpoints import Endpoints
-    from trierarch.push.mesh import Mesh
     from trierarch.push.request import ConfigKey
-    from trierarch.push.routing import VirtualServices
-    from trierarch.push.selectors import Selectors
-    from trierarch.push.services import Services
-    from trierarch.push.sidecar_scope import Sidecars
-    from trierarch.push.traffic import DestinationRules
-    from trierarch.push.workloads import Workloads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PushContext:
     """One snapshot. `number` counts the snapshots of this process, for logs only: versions are digests.
 
-    `changed`: the push keys in which this snapshot differs from the one that it was built after.
+    `changed`: the push keys in which this snapshot differs from the one that it was built after. `PushContext()` is
+    the snapshot of an empty mesh.
     """
 
-    number: int
-    view: ConfigView
-    mesh: Mesh
-    workloads: Workloads
-    services: Services
-    endpoints: Endpoints
-    virtual_services: VirtualServices
-    destination_rules: DestinationRules
-    sidecars: Sidecars
-    selectors: Selectors
+    number: int = 0
+    view: ConfigView = field(default_factory=ConfigView)
+    settings: ContextSettings = field(default_factory=ContextSettings)
+    mesh: Mesh = field(default_factory=Mesh)
+    workloads: Workloads = field(default_factory=Workloads)
+    services: Services = field(default_factory=Services)
+    endpoints: Endpoints = field(default_factory=Endpoints)
+    virtual_services: VirtualServices = field(default_factory=VirtualServices)
+    destination_rules: DestinationRules = field(default_factory=DestinationRules)
+    sidecars: Sidecars = field(default_factory=Sidecars)
+    selectors: Selectors = field(default_factory=Selectors)
     changed: frozenset[ConfigKey] = frozenset()
     findings: tuple[Finding, ...] = ()

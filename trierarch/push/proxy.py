@@ -5,11 +5,15 @@ Its place in the mesh (labels of its Pod, services that it serves, Sidecar) depe
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING
 
+from protocol.errors import RemoteError
+from trierarch.config.hosts import is_ip_address
 from trierarch.push.model import NOWHERE, Locality
+from trierarch.push.node_metadata import INVALID_ARGUMENT, NodeMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,3 +103,114 @@ class Proxy:
         if all(six):
             return IPMode.IPV6
         return IPMode.DUAL if any(six) else IPMode.IPV4
+
+
+ISTIO_EXTENSION = "istio.stats"
+"""An extension that only Istio's own proxy has."""
+
+NEWEST = 65535
+"""Stands for a part of a version that cannot be read: whoever does not say is taken for the newest."""
+
+_VERSION = re.compile(r"(?:release-)?([1-9]+)\.([0-9]+)(?:\.([0-9]+))?")
+
+
+def parse_istio_version(text: str) -> tuple[int, int, int]:
+    """Major, minor and patch of a version such as 1.32.0 or release-1.32 (xds-server.md §4.5)."""
+    found = _VERSION.match(text)
+    if found is None:
+        return (NEWEST, NEWEST, NEWEST)
+    major, minor, patch = found.groups()
+    return (int(major), int(minor), NEWEST if patch is None else int(patch))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeInfo:
+    """A Node without its wire format. `extensions` is None if the Node lists none; `metadata` is plain JSON data."""
+
+    id: str
+    cluster: str = ""
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    locality: Locality = NOWHERE
+    extensions: tuple[str, ...] | None = None
+    user_agent_version: str = ""
+
+
+def build_proxy(node: NodeInfo, *, default_cluster: str = "") -> Proxy:
+    """The proxy that a Node describes (xds-server.md §4.5). `default_cluster` is that of a proxy that names none.
+
+    Raises `RemoteError` (INVALID_ARGUMENT) if the id or the metadata cannot be understood.
+    """
+    kind, address, identity, domain = _id_parts(node.id)
+    metadata = NodeMetadata(node.metadata)
+    return Proxy(
+        node_id=node.id,
+        type=kind,
+        id=identity,
+        ips=_addresses(metadata.parts("INSTANCE_IPS"), address),
+        dns_domain=domain,
+        namespace=metadata.text("NAMESPACE") or _namespace_in(domain),
+        cluster=metadata.text("CLUSTER_ID") or default_cluster,
+        labels=metadata.pairs("LABELS"),
+        static_labels=metadata.pairs("STATIC_LABELS"),
+        locality=node.locality,
+        network=metadata.text("NETWORK"),
+        network_view=frozenset(metadata.parts("REQUESTED_NETWORK_VIEW")),
+        node_name=metadata.text("NODE_NAME"),
+        service_account=metadata.text("SERVICE_ACCOUNT"),
+        workload_name=metadata.text("WORKLOAD_NAME"),
+        istio_version=metadata.text("ISTIO_VERSION"),
+        interception=_interception(metadata.text("INTERCEPTION_MODE")),
+        generator=metadata.text("GENERATOR"),
+        dns_capture=metadata.flag("DNS_CAPTURE"),
+        http10=metadata.flag("HTTP10"),
+        http_proxy_port=metadata.number("HTTP_PROXY_PORT"),
+        idle_timeout=metadata.seconds("IDLE_TIMEOUT"),
+        capabilities=_capabilities(node.extensions, metadata),
+        metadata=node.metadata,
+    )
+
+
+def _id_parts(node_id: str) -> tuple[ProxyType, str, str, str]:
+    parts = node_id.split("~")
+    if len(parts) != 4:
+        raise RemoteError(INVALID_ARGUMENT, f"node id {node_id!r} is not TYPE~IP~NAME.NAMESPACE~DOMAIN")
+    kind, address, identity, domain = parts
+    if kind not in set(ProxyType):
+        raise RemoteError(INVALID_ARGUMENT, f"node id {node_id!r} names no known type of proxy: {kind!r}")
+    return ProxyType(kind), address, identity, domain
+
+
+def _addresses(instance_ips: tuple[str, ...], address: str) -> tuple[str, ...]:
+    """INSTANCE_IPS if each of them is an address, else the one in the node id."""
+    if instance_ips and all(map(is_ip_address, instance_ips)):
+        return instance_ips
+    if not is_ip_address(address):
+        raise RemoteError(INVALID_ARGUMENT, f"the proxy has no valid IP address: {address!r}")
+    return (address,)
+
+
+def _namespace_in(domain: str) -> str:
+    """The first label of the DNS domain, if it has more than one."""
+    first, dot, _ = domain.partition(".")
+    return first if dot else ""
+
+
+def _interception(mode: str) -> Interception:
+    return Interception(mode) if mode in set(Interception) else Interception.REDIRECT
+
+
+def _capabilities(extensions: tuple[str, ...] | None, metadata: NodeMetadata) -> Capabilities:
+    """What a proxy can take: what it lists, else what its version implies (architecture.md §2)."""
+    istio = bool(metadata.text("ISTIO_VERSION")) if extensions is None else ISTIO_EXTENSION in extensions
+    return Capabilities(
+        istio=istio,
+        secrets=SecretSource.AGENT if istio else _secret_source(metadata.text("TRIERARCH_SDS")),
+        vhds=metadata.flag("TRIERARCH_VHDS"),
+    )
+
+
+def _secret_source(stated: str) -> SecretSource:
+    choices = (SecretSource.ADS, SecretSource.FILES, SecretSource.NONE)
+    if stated and stated not in choices:
+        raise RemoteError(INVALID_ARGUMENT, f"node metadata TRIERARCH_SDS is none of ads, files, none: {stated!r}")
+    return SecretSource(stated) if stated else SecretSource.NONE

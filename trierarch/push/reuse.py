@@ -12,9 +12,10 @@ Nothing here knows what is built.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from trierarch.config.objects import ObjectKey
@@ -107,11 +108,12 @@ def build_units(
     *,
     reads: Callable[[InputsT], Reads] = no_reads,
     stale: Reads = NO_READS,
+    same: Callable[[ValueT, ValueT], object] = operator.eq,
 ) -> Steps[Units[KeyT, ValueT]]:
     """One value for each wanted key, in that order; yields after each value that had to be built.
 
-    Inputs compare as tuples do: model objects by identity, small values by value. If every unit is reused, the result
-    is `previous` itself.
+    Inputs compare as tuples do: model objects by identity, small values by value. A value that comes out the `same` as
+    before is the old object. If every unit is reused, the result is `previous` itself.
     """
     units: dict[KeyT, Built[ValueT]] = {}
     fresh = False
@@ -120,7 +122,28 @@ def build_units(
         if old is not None and old.inputs == inputs and old.reads.isdisjoint(stale):
             units[key] = old
             continue
-        units[key] = Built(inputs, reads(inputs), build(inputs))
+        value = build(inputs)
+        if old is not None and same(old.value, value):
+            value = old.value
+        units[key] = Built(inputs, reads(inputs), value)
         fresh = True
         yield
     return units if fresh or len(units) != len(previous) else previous
+
+
+def same_fields(one: Any, other: Any) -> bool:  # noqa: ANN401 - any two dataclass instances
+    """Whether two instances of a dataclass that compares by identity say the same, field by field."""
+    if one is other:
+        return True
+    names = [each.name for each in fields(one)]
+    return type(one) is type(other) and all(getattr(one, name) == getattr(other, name) for name in names)
+
+
+def same_members(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
+    """Whether two tuples of such instances say the same, member by member."""
+    return len(one) == len(other) and all(map(same_fields, one, other))
+
+
+def kept(old: Mapping[KeyT, ValueT], new: Mapping[KeyT, ValueT]) -> Mapping[KeyT, ValueT]:
+    """`old` if both hold the same objects, else `new`."""
+    return old if len(old) == len(new) and not changed_keys(old, new) else new

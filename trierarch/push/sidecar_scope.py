@@ -1,20 +1,49 @@
-"""What a proxy may call: the Sidecar that applies to it, resolved against a snapshot (xds-server.md §8.5)."""
+"""What a proxy may call: the Sidecar that applies to it, resolved against a snapshot (xds-server.md §8.5).
+
+Which Sidecar that is, is chosen in `view.py`; what one listener of it imports is in `imports.py`. Here is the whole:
+listeners, services, rules. A scope is built for a key and a snapshot, with the scope of the same key in the snapshot
+before at hand: whatever of it has the same inputs is taken over, and a scope in which nothing changed is the old one.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from trierarch.config.findings import Remark
+from trierarch.config.hosts import resolve_short_name
+from trierarch.config.mesh_config import MeshOutboundMode
+from trierarch.config.sidecar import CaptureMode, OutboundMode
+from trierarch.config.sidecar import EgressListener as EgressSpec
+from trierarch.push.egress_hosts import EVERYTHING, is_egress_host, parse_egress_hosts
+from trierarch.push.imports import (
+    Derived,
+    destination_services,
+    imported_services,
+    imported_virtual_services,
+    unite,
+)
+from trierarch.push.model import ServicePort
+from trierarch.push.port_protocols import parse_protocol
+from trierarch.push.request import ConfigKey
+from trierarch.push.reuse import Groups, kept, regroup, same_fields
+from trierarch.push.traffic import find_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Iterator, Mapping
 
     from trierarch.config.objects import ConfigObject, ObjectKey
-    from trierarch.config.sidecar import Sidecar
-    from trierarch.push.model import Service, ServicePort
-    from trierarch.push.request import ConfigKey
-    from trierarch.push.routing import ResolvedVirtualService
-    from trierarch.push.traffic import MergedRule
+    from trierarch.config.sidecar import Sidecar, SidecarPort
+    from trierarch.push.context import PushContext
+    from trierarch.push.mesh import Mesh
+    from trierarch.push.model import Service
+    from trierarch.push.routing import ResolvedVirtualService, VirtualServices
+    from trierarch.push.services import Services
+    from trierarch.push.steps import Steps
+    from trierarch.push.traffic import DestinationRules, MergedRule
     from trierarch.push.view import ScopeKey
+
+UNIX_PREFIX = "unix://"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,13 +62,33 @@ class EgressListener:
     virtual_services: tuple[ResolvedVirtualService, ...]
 
 
+class ScopeInputs(NamedTuple):
+    """All that a scope may read."""
+
+    key: ScopeKey
+    sidecar: ConfigObject[Sidecar] | None
+    mesh: Mesh
+    services: Services
+    virtual_services: VirtualServices
+    destination_rules: DestinationRules
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScopeMemo:
+    """What the next build of the same scope reuses."""
+
+    inputs: ScopeInputs | None = None
+    derived: Mapping[Hashable, Service] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SidecarScope:
     """A Sidecar's (or the default's) reach in one snapshot.
 
     `services`: everything that gets clusters, in service order: imports and, besides, destinations of imported virtual
     services. `rules`: hostname -> the destination rules that may apply to that service, for `traffic.select_rule`.
-    `registry_only`: unknown destinations are refused. `depends_on`: the keys whose change may change anything here.
+    `registry_only`: unknown destinations are refused; `egress_proxy` (host, subset, port) takes them instead.
+    `depends_on`: the objects whose change may change anything here, services apart (see `depends`).
     """
 
     key: ScopeKey
@@ -51,6 +100,17 @@ class SidecarScope:
     registry_only: bool
     egress_proxy: tuple[str, str, int] | None = None
     depends_on: frozenset[ConfigKey] = frozenset()
+    memo: ScopeMemo = field(default_factory=ScopeMemo)
+
+    def depends(self, key: ConfigKey) -> bool:
+        """Whether a change of this service, endpoint set or other scoped object may change anything here.
+
+        Services are asked of `by_host`: a set of their keys would be the largest part of every scope.
+        """
+        if key.kind in ("ServiceEntry", "Endpoints"):
+            service = self.by_host.get(key.name)
+            return (service is not None and service.namespace == key.namespace) or key in self.depends_on
+        return key in self.depends_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,10 +119,182 @@ class Sidecars:
 
     by_namespace: Mapping[str, tuple[ConfigObject[Sidecar], ...]] = field(default_factory=dict)
     root_default: ConfigObject[Sidecar] | None = None
+    sources: Mapping[ObjectKey, ConfigObject[Sidecar]] = field(default_factory=dict)
+    remarks: tuple[Remark, ...] = ()
+    memo: Groups[str, ConfigObject[Sidecar]] = field(default_factory=Groups)
 
     def find(self, key: ObjectKey | None) -> ConfigObject[Sidecar] | None:
         """The Sidecar of that key, or None."""
-        if key is None:
-            return None
-        everywhere = (*self.by_namespace.get(key.namespace, ()),)
-        return next((sidecar for sidecar in everywhere if sidecar.key == key), None)
+        return None if key is None else self.sources.get(key)
+
+
+class SidecarsInputs(NamedTuple):
+    """All that the section may read."""
+
+    mesh: Mesh
+    table: Mapping[ObjectKey, ConfigObject[Sidecar]]
+
+
+def build_sidecars(inputs: SidecarsInputs, previous: Sidecars) -> Steps[Sidecars]:
+    """Put the Sidecars into the order in which they are tried (xds-server.md §8.5.1)."""
+    groups = regroup(inputs.table, lambda sidecar: (sidecar.key.namespace,), previous.memo)
+    yield
+    ordered = {namespace: tuple(sorted(each, key=_trial_order)) for namespace, each in groups.grouped.items()}
+    of_root = ordered.get(inputs.mesh.root_namespace, ())
+    return Sidecars(
+        by_namespace=ordered,
+        root_default=next((sidecar for sidecar in of_root if sidecar.spec.workload_selector is None), None),
+        sources=inputs.table,
+        remarks=tuple(remark for sidecar in inputs.table.values() for remark in _malformed_hosts(sidecar)),
+        memo=groups,
+    )
+
+
+def _trial_order(sidecar: ConfigObject[Sidecar]) -> tuple[bool, tuple[float, str, str]]:
+    return (sidecar.spec.workload_selector is None, sidecar.age)
+
+
+def _malformed_hosts(sidecar: ConfigObject[Sidecar]) -> Iterator[Remark]:
+    for index, listener in enumerate(sidecar.spec.egress):
+        for place, host in enumerate(listener.hosts):
+            if not is_egress_host(host):
+                path = f"spec.egress[{index}].hosts[{place}]"
+                reason = f"{host!r} is not namespace/dnsName, so it imports nothing"
+                yield Remark(origin=sidecar.origin, key=sidecar.key, path=path, reason=reason)
+
+
+def build_scope(key: ScopeKey, context: PushContext, previous: SidecarScope | None = None) -> Steps[SidecarScope]:
+    """The scope of that key in a snapshot. `previous`: the scope of the same key in an earlier snapshot, if any.
+
+    `key.sidecar` None, or a Sidecar that is gone, imports everything that the namespace sees.
+    """
+    inputs = _inputs(key, context)
+    if previous is not None and previous.memo.inputs == inputs:
+        return previous
+    derived = Derived(previous.memo.derived if previous else {})
+    egress = yield from _egress(inputs, previous, derived)
+    by_host = _by_host(inputs, egress, previous, derived)
+    yield
+    rules = _rules(inputs, by_host, previous)
+    return SidecarScope(
+        key=key,
+        sidecar=inputs.sidecar,
+        egress=egress,
+        services=previous.services if previous and previous.by_host is by_host else tuple(by_host.values()),
+        by_host=by_host,
+        rules=rules,
+        registry_only=_registry_only(inputs),
+        egress_proxy=_egress_proxy(inputs),
+        depends_on=_dependencies(inputs, egress, by_host, rules),
+        memo=ScopeMemo(inputs, derived.made),
+    )
+
+
+def _inputs(key: ScopeKey, context: PushContext) -> ScopeInputs:
+    return ScopeInputs(
+        key,
+        context.sidecars.find(key.sidecar),
+        context.mesh,
+        context.services,
+        context.virtual_services,
+        context.destination_rules,
+    )
+
+
+def _egress(inputs: ScopeInputs, previous: SidecarScope | None, derived: Derived) -> Steps[tuple[EgressListener, ...]]:
+    """The listeners; one that says the same as before is the same object as before."""
+    specs: tuple[EgressSpec | None, ...] = (inputs.sidecar.spec.egress if inputs.sidecar else ()) or (None,)
+    before: tuple[EgressListener, ...] = previous.egress if previous else ()
+    listeners = []
+    for index, spec in enumerate(specs):
+        old = before[index] if index < len(before) else None
+        listener = _listener(inputs, spec, derived)
+        listeners.append(old if old is not None and same_fields(old, listener) else listener)
+        yield
+    egress = tuple(listeners)
+    return before if before == egress else egress
+
+
+def _listener(inputs: ScopeInputs, spec: EgressSpec | None, derived: Derived) -> EgressListener:
+    namespace = inputs.key.namespace
+    hosts = EVERYTHING if spec is None else parse_egress_hosts(spec.hosts, namespace)
+    port = _port(spec.port) if spec and spec.port else None
+    bind = spec.bind if spec else ""
+    return EgressListener(
+        port=port,
+        bind=bind,
+        binds=spec is not None and (spec.capture_mode is CaptureMode.NONE or bind.startswith(UNIX_PREFIX)),
+        services=imported_services(hosts, port, namespace, inputs.services, derived),
+        virtual_services=imported_virtual_services(hosts, namespace, inputs.virtual_services),
+    )
+
+
+def _port(port: SidecarPort) -> ServicePort:
+    return ServicePort(port.number, port.name, parse_protocol(port.protocol))
+
+
+def _by_host(
+    inputs: ScopeInputs, egress: tuple[EgressListener, ...], previous: SidecarScope | None, derived: Derived
+) -> Mapping[str, Service]:
+    """One service a hostname, from the listeners in order: imports first, then destinations of virtual services."""
+
+    def in_order() -> Iterator[Service]:
+        for each in egress:
+            yield from each.services
+            namespace, services = inputs.key.namespace, inputs.services
+            yield from destination_services(each.virtual_services, each.port, namespace, services, derived)
+
+    by_host = unite(in_order(), derived)
+    return kept(previous.by_host, by_host) if previous else by_host
+
+
+def _rules(
+    inputs: ScopeInputs, by_host: Mapping[str, Service], previous: SidecarScope | None
+) -> Mapping[str, tuple[MergedRule, ...]]:
+    before: Mapping[str, tuple[MergedRule, ...]] = previous.rules if previous else {}
+    namespace, root = inputs.key.namespace, inputs.mesh.root_namespace
+    rules: dict[str, tuple[MergedRule, ...]] = {}
+    for host, service in by_host.items():
+        if found := find_rules(inputs.destination_rules, namespace, service.namespace, host, root):
+            old = before.get(host)
+            rules[host] = old if old == found else found
+    return kept(before, rules)
+
+
+def _registry_only(inputs: ScopeInputs) -> bool:
+    policy = inputs.sidecar.spec.outbound_traffic_policy if inputs.sidecar else None
+    if policy is not None:
+        return policy.mode is OutboundMode.REGISTRY_ONLY
+    return inputs.mesh.config.outbound_traffic_policy.mode is MeshOutboundMode.REGISTRY_ONLY
+
+
+def _egress_proxy(inputs: ScopeInputs) -> tuple[str, str, int] | None:
+    policy = inputs.sidecar.spec.outbound_traffic_policy if inputs.sidecar else None
+    if inputs.sidecar is None or policy is None or policy.egress_proxy is None:
+        return None
+    proxy = policy.egress_proxy
+    host = resolve_short_name(proxy.host, inputs.sidecar.key.namespace, inputs.mesh.domain)
+    return (host, proxy.subset, proxy.port.number if proxy.port else 0)
+
+
+def _dependencies(
+    inputs: ScopeInputs,
+    egress: tuple[EgressListener, ...],
+    by_host: Mapping[str, Service],
+    rules: Mapping[str, tuple[MergedRule, ...]],
+) -> frozenset[ConfigKey]:
+    """Keys of the Sidecar, of imported virtual services and rules, and of services that `by_host` does not have."""
+    keys: set[ConfigKey] = set()
+    if inputs.sidecar is not None:
+        keys.add(config_key(inputs.sidecar.key))
+    for listener in egress:
+        keys.update(ConfigKey("VirtualService", each.namespace, each.name) for each in listener.virtual_services)
+        hidden = (each for each in listener.services if by_host[each.hostname].namespace != each.namespace)
+        keys.update(ConfigKey("ServiceEntry", each.namespace, each.hostname) for each in hidden)
+    keys.update(config_key(source.key) for each in rules.values() for rule in each for source in rule.sources)
+    return frozenset(keys)
+
+
+def config_key(key: ObjectKey) -> ConfigKey:
+    """The push key of an object that is not a service."""
+    return ConfigKey(key.kind, key.namespace, key.name)

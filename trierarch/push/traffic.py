@@ -8,9 +8,10 @@ that one says for a subset and a port.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.config.hosts import most_specific_cover
+from trierarch.push.reuse import Groups, Units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
         TrafficPolicy,
         Tunnel,
     )
-    from trierarch.config.objects import ConfigObject
+    from trierarch.config.findings import Remark
+    from trierarch.config.objects import ConfigObject, ObjectKey
     from trierarch.push.mesh import Mesh
+    from trierarch.push.model import Hostname
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,13 +75,37 @@ class HostRules:
 NO_RULES = HostRules()
 
 
+class HostGroup(NamedTuple):
+    """The rules of one namespace and host, by who may look them up (xds-server.md §8.4.3)."""
+
+    local: tuple[MergedRule, ...]
+    exported: tuple[MergedRule, ...]
+    root_local: tuple[MergedRule, ...]
+    remarks: tuple[Remark, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RulesMemo:
+    """What the next build reuses. The groups hold for short names resolved in `domain`."""
+
+    domain: str = ""
+    groups: Groups[Hostname, ConfigObject[DestinationRule]] = field(default_factory=Groups)
+    units: Units[Hostname, HostGroup] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DestinationRules:
-    """The section of the snapshot: `local` and `exported` by namespace, `root_local` for the root namespace."""
+    """The section of the snapshot: `local` and `exported` by namespace, `root_local` for the root namespace.
+
+    `sources`: the objects by key; `remarks`: what their authors should know.
+    """
 
     local: Mapping[str, HostRules] = field(default_factory=dict)
     exported: Mapping[str, HostRules] = field(default_factory=dict)
     root_local: HostRules = NO_RULES
+    sources: Mapping[ObjectKey, ConfigObject[DestinationRule]] = field(default_factory=dict)
+    remarks: tuple[Remark, ...] = ()
+    memo: RulesMemo = field(default_factory=RulesMemo)
 
 
 def find_rules(

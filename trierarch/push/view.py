@@ -10,10 +10,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from trierarch.config.objects import ObjectKey
+from trierarch.push.model import NOWHERE, Locality
+from trierarch.push.networks import augmented, locality_of_labels, topology_of_labels
+from trierarch.push.proxy import Interception, ProxyType
+from trierarch.push.targets import select_targets
+
 if TYPE_CHECKING:
-    from trierarch.config.objects import ObjectKey
-    from trierarch.push.model import Locality, ServiceTarget
-    from trierarch.push.proxy import Capabilities, Interception, IPMode, ProxyType
+    from collections.abc import Mapping
+
+    from trierarch.config.objects import ConfigObject
+    from trierarch.config.sidecar import Sidecar
+    from trierarch.push.context import PushContext
+    from trierarch.push.model import ServiceTarget
+    from trierarch.push.proxy import Capabilities, IPMode, Proxy
+    from trierarch.push.workloads import WorkloadInstance
 
 
 class ScopeKey(NamedTuple):
@@ -80,3 +91,103 @@ class View:
 
     outbound: OutboundKey
     inbound: InboundKey
+
+
+def select_view(proxy: Proxy, context: PushContext) -> View:
+    """The view of a proxy in a snapshot (xds-server.md §4.6).
+
+    Ask again whenever a snapshot may have changed the answer: services, workloads, Sidecars, or labels selected by.
+    """
+    workload = find_workload(proxy, context)
+    labels = labels_of(proxy, workload, context)
+    locality = _locality(proxy, labels)
+    labels = augmented(labels, locality, proxy.cluster, proxy.node_name, proxy.network)
+    sidecar = select_sidecar(proxy, labels, context)
+    scope = ScopeKey(proxy.namespace, sidecar.key if sidecar else None)
+    return View(
+        outbound=_outbound_key(proxy, scope, labels, locality, context),
+        inbound=InboundKey(
+            type=proxy.type,
+            scope=scope,
+            targets=select_targets(proxy, workload, labels, context),
+            labels=_mentioned(labels, context.selectors.inbound),
+            address=proxy.ips[0] if _names_own_address(proxy, sidecar) else "",
+            ip_mode=proxy.ip_mode,
+            interception=proxy.interception,
+            http10=proxy.http10,
+            idle_timeout=proxy.idle_timeout,
+            istio_version=proxy.istio_version,
+            capabilities=proxy.capabilities,
+        ),
+    )
+
+
+def _outbound_key(
+    proxy: Proxy, scope: ScopeKey, labels: Mapping[str, str], locality: Locality, context: PushContext
+) -> OutboundKey:
+    return OutboundKey(
+        type=proxy.type,
+        scope=scope,
+        cluster=proxy.cluster,
+        dns_domain=proxy.dns_domain,
+        labels=_mentioned(labels, context.selectors.outbound),
+        network=proxy.network,
+        network_view=proxy.network_view,
+        locality=locality,
+        node_name=proxy.node_name if context.selectors.node else "",
+        ip_mode=proxy.ip_mode,
+        interception=proxy.interception,
+        dns_capture=proxy.dns_capture,
+        http10=proxy.http10,
+        http_proxy_port=proxy.http_proxy_port,
+        idle_timeout=proxy.idle_timeout,
+        generator=proxy.generator,
+        istio_version=proxy.istio_version,
+        own_addresses=frozenset(proxy.ips) & context.endpoints.listening,
+        capabilities=proxy.capabilities,
+    )
+
+
+def _mentioned(labels: Mapping[str, str], keys: frozenset[str]) -> frozenset[tuple[str, str]]:
+    return frozenset((key, labels[key]) for key in keys if key in labels)
+
+
+def _names_own_address(proxy: Proxy, sidecar: ConfigObject[Sidecar] | None) -> bool:
+    ingress = sidecar.spec.ingress if sidecar else ()
+    own = any(listener.default_endpoint.startswith(("0.0.0.0:", "[::]:")) for listener in ingress)
+    return own or proxy.interception is Interception.NONE
+
+
+def find_workload(proxy: Proxy, context: PushContext) -> WorkloadInstance | None:
+    """The workload entry with the proxy's first address, else the Pod that its id names (xds-server.md §4.11)."""
+    workloads = context.workloads
+    if entry := workloads.entries_by_ip.get(proxy.ips[0]):
+        return entry
+    name, _, namespace = proxy.id.rpartition(".")
+    return workloads.pods.get(ObjectKey(proxy.cluster or context.mesh.cluster, "Pod", namespace, name))
+
+
+def labels_of(proxy: Proxy, workload: WorkloadInstance | None, context: PushContext) -> Mapping[str, str]:
+    """A proxy's labels: its workload's, or those that it claims, over the fixed ones of its bootstrap."""
+    if workload is None:
+        return {**dict(proxy.static_labels), **dict(proxy.labels)}
+    return {**dict(proxy.static_labels), **workload.all_labels}
+
+
+def _locality(proxy: Proxy, labels: Mapping[str, str]) -> Locality:
+    """Where the proxy is: its labels say, or else its node (xds-server.md §4.6)."""
+    for locality in (topology_of_labels(labels), locality_of_labels(labels)):
+        if locality != NOWHERE:
+            return locality
+    return proxy.locality
+
+
+def select_sidecar(proxy: Proxy, labels: Mapping[str, str], context: PushContext) -> ConfigObject[Sidecar] | None:
+    """The Sidecar that applies to a proxy, None: the default scope (networking.md §0.4). Only sidecars have one."""
+    if proxy.type is not ProxyType.SIDECAR:
+        return None
+    for sidecar in context.sidecars.by_namespace.get(proxy.namespace, ()):
+        selector = sidecar.spec.workload_selector
+        if selector is None or selector.labels.items() <= labels.items():
+            return sidecar
+    return context.sidecars.root_default

@@ -1,0 +1,191 @@
+"""What an egress listener imports: services, virtual services and the services that those send to.
+
+Implements xds-server.md §8.5.4 and §8.5.5. A service may be imported only in part (one port, some aliases) or be put
+together from two of one name; such a derived service is the same object as in the scope before as long as what it is
+derived from is (`Derived`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from trierarch.config.hosts import MESH_GATEWAY
+from trierarch.push.model import Hostname, PortProtocol, Registry, Service, ServicePort
+from trierarch.push.route_names import destinations
+from trierarch.push.services import NOBODY, is_visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+
+    from trierarch.push.egress_hosts import EgressHosts, HostSet
+    from trierarch.push.routing import ResolvedVirtualService, VirtualServices
+    from trierarch.push.services import Services
+
+
+class Derived:
+    """Services made from others, by what they were made from. Lives as long as one scope is built."""
+
+    __slots__ = ("_before", "made")
+
+    def __init__(self, before: Mapping[Hashable, Service]) -> None:
+        self._before = before
+        self.made: dict[Hashable, Service] = {}
+
+    def get(self, key: Hashable, make: Callable[[], Service]) -> Service:
+        """The service derived under that key: from before, or made now. The key holds all that `make` reads."""
+        if key not in self.made:
+            self.made[key] = self._before.get(key) or make()
+        return self.made[key]
+
+    def with_ports(self, service: Service, ports: tuple[ServicePort, ...]) -> Service:
+        """The service with just these ports; the service itself if they are all."""
+        if ports == service.ports:
+            return service
+        return self.get((service, ports), lambda: replace(service, ports=ports))
+
+    def with_aliases(self, service: Service, aliases: tuple[Hostname, ...]) -> Service:
+        """The service with just these aliases."""
+        if aliases == service.aliases:
+            return service
+        return self.get((service, "aliases", aliases), lambda: replace(service, aliases=aliases))
+
+
+def trims(port: ServicePort | None) -> bool:
+    """Whether a listener with this port imports only services that have it, and of those only that port."""
+    return port is not None and port.number != 0 and port.protocol is not PortProtocol.HTTP_PROXY
+
+
+def imported_services(
+    hosts: EgressHosts, port: ServicePort | None, namespace: str, services: Services, derived: Derived
+) -> tuple[Service, ...]:
+    """The services of a listener of a proxy in `namespace`, in the order of the candidates."""
+    found = []
+    for service in _candidates(hosts, namespace, services):
+        entry = hosts.entry_for(service.namespace, service.hostname)
+        if entry is not None and (trimmed := _trimmed(service, entry, port, derived)) is not None:
+            found.append(trimmed)
+    chosen = _namespace_by_host(found, namespace)
+    return tuple(service for service in found if chosen[service.hostname] == service.namespace)
+
+
+def _candidates(hosts: EgressHosts, namespace: str, services: Services) -> Iterable[Service]:
+    """All that the namespace sees; if every import is exact, just those named, which are then in order of age."""
+    names = hosts.exact_names
+    if names is None:
+        return services.visible(namespace)
+    named = (service for service in services.ordered if (service.namespace, service.hostname) in names)
+    return [service for service in named if is_visible(service, namespace)]
+
+
+def _trimmed(service: Service, entry: HostSet, port: ServicePort | None, derived: Derived) -> Service | None:
+    if service.aliases:
+        aliases = tuple(alias for alias in service.aliases if entry.covers(alias.host))
+        service = derived.with_aliases(service, aliases)
+    return service_on_port(service, port, derived) if port is not None and trims(port) else service
+
+
+def service_on_port(service: Service, port: ServicePort, derived: Derived) -> Service | None:
+    """The service with the listener's port alone, or None if it has no such port."""
+    own = service.port(port.number)
+    return None if own is None else derived.with_ports(service, (own,))
+
+
+def _namespace_by_host(services: Iterable[Service], namespace: str) -> dict[str, str]:
+    """The namespace that a host is taken from: the proxy's own, else the first of Kubernetes, else the first."""
+    chosen: dict[str, Service] = {}
+    for service in services:
+        current = chosen.setdefault(service.hostname, service)
+        if current.namespace == namespace or current.namespace == service.namespace:
+            continue
+        better = service.registry is Registry.KUBERNETES and current.registry is not Registry.KUBERNETES
+        if service.namespace == namespace or better:
+            chosen[service.hostname] = service
+    return {host: service.namespace for host, service in chosen.items()}
+
+
+def imported_virtual_services(
+    hosts: EgressHosts, namespace: str, virtual_services: VirtualServices
+) -> tuple[ResolvedVirtualService, ...]:
+    """The virtual services of a listener, in order of precedence."""
+    visible = virtual_services.visible(namespace, MESH_GATEWAY)
+    if hosts.everything:
+        return visible
+    return tuple(each for each in visible if hosts.touches(each.namespace, each.spec.hosts))
+
+
+def destination_services(
+    virtual_services: Iterable[ResolvedVirtualService],
+    port: ServicePort | None,
+    namespace: str,
+    services: Services,
+    derived: Derived,
+) -> Iterator[Service]:
+    """The services that imported virtual services send to, with the ports that they name."""
+    for virtual_service in virtual_services:
+        ports: dict[str, set[int]] = {}
+        for host, number in destinations(virtual_service.spec, namespace):
+            ports.setdefault(host, set()).add(number)
+        for host, numbers in ports.items():
+            service = _service_of_host(host, namespace, services)
+            if service is not None and (trimmed := _referenced(service, numbers, port, derived)) is not None:
+                yield trimmed
+
+
+def _service_of_host(host: str, namespace: str, services: Services) -> Service | None:
+    """The namespace's own service of that host, else a visible one: Kubernetes' before others, then the oldest."""
+    by_namespace = services.by_host.get(host, {})
+    own = by_namespace.get(namespace)
+    if own is not None and NOBODY not in own.export_to:
+        return own
+    visible = [service for service in by_namespace.values() if is_visible(service, namespace)]
+    return min(visible, key=_preference, default=None)
+
+
+def _preference(service: Service) -> tuple[bool, tuple[float, str, str]]:
+    return (service.registry is not Registry.KUBERNETES, service.age)
+
+
+def _referenced(
+    service: Service, numbers: set[int], listener_port: ServicePort | None, derived: Derived
+) -> Service | None:
+    if listener_port is not None and trims(listener_port):
+        return service_on_port(service, listener_port, derived)
+    if 0 in numbers:
+        return service
+    ports = tuple(port for port in service.ports if port.number in numbers)
+    return derived.with_ports(service, ports) if ports else None
+
+
+def unite(services: Iterable[Service], derived: Derived) -> dict[str, Service]:
+    """One service a hostname: what comes first wins, Kubernetes' before others; equal ones merge their ports."""
+    by_host: dict[str, Service] = {}
+    for service in services:
+        present = by_host.get(service.hostname)
+        by_host[service.hostname] = service if present is None else _united(present, service, derived)
+    return by_host
+
+
+def _united(present: Service, added: Service, derived: Derived) -> Service:
+    if _rank(present) != _rank(added):
+        return min(present, added, key=_rank)
+    if present.ports == added.ports or not _alike(present, added):
+        return present
+    numbers = {port.number for port in present.ports}
+    more = tuple(port for port in added.ports if port.number not in numbers)
+    return derived.with_ports(present, (*present.ports, *more)) if more else present
+
+
+def _rank(service: Service) -> bool:
+    return service.registry is not Registry.KUBERNETES
+
+
+def _alike(one: Service, other: Service) -> bool:
+    """Whether two services of one hostname may be put together."""
+    return (
+        one.namespace == other.namespace
+        and one.resolution is other.resolution
+        and one.labels == other.labels
+        and one.selector == other.selector
+        and one.export_to == other.export_to
+    )

@@ -1,0 +1,78 @@
+"""Reads node metadata: JSON in which booleans and numbers are often strings (xds-server.md §4.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from protocol.errors import RemoteError
+from trierarch.config.scalars import parse_duration
+
+INVALID_ARGUMENT = 3
+"""The gRPC status of a Node that cannot be understood."""
+
+_FLAGS = {"true": True, "1": True, "false": False, "0": False, "": False}
+
+
+class NodeMetadata:
+    """Metadata by key. A key that is absent or null reads as empty; one of another type ends the stream."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        self._values = values
+
+    def text(self, key: str) -> str:
+        """A string; a number is written as one."""
+        value = self._values.get(key)
+        if value is None:
+            return ""
+        if isinstance(value, (str, bool, int, float)):
+            return value if isinstance(value, str) else _plain(value)
+        raise _wrong(key, "a string", value)
+
+    def flag(self, key: str) -> bool:
+        """A boolean, or "true" and "false"."""
+        text = self.text(key).lower()
+        if text not in _FLAGS:
+            raise _wrong(key, "a boolean", text)
+        return _FLAGS[text]
+
+    def number(self, key: str) -> int:
+        """A whole number; 0 if absent."""
+        text = self.text(key)
+        if text and not text.isdecimal():
+            raise _wrong(key, "a number", text)
+        return int(text or 0)
+
+    def seconds(self, key: str) -> float | None:
+        """A duration in seconds, None if absent."""
+        text = self.text(key)
+        if not text:
+            return None
+        seconds = parse_duration(text)
+        if seconds is None:
+            raise _wrong(key, "a duration", text)
+        return seconds
+
+    def parts(self, key: str) -> tuple[str, ...]:
+        """The parts of a comma list."""
+        return tuple(part.strip() for part in self.text(key).split(",") if part.strip())
+
+    def pairs(self, key: str) -> tuple[tuple[str, str], ...]:
+        """A map of strings, in order of its keys."""
+        value = self._values.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value.values()):
+            raise _wrong(key, "a map of strings", value)
+        return tuple(sorted(value.items()))
+
+
+def _plain(value: bool | float) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(int(value)) if value == int(value) else str(value)
+
+
+def _wrong(key: str, wanted: str, value: object) -> RemoteError:
+    return RemoteError(INVALID_ARGUMENT, f"node metadata {key} is not {wanted}: {value!r}")

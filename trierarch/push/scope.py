@@ -1,0 +1,151 @@
+"""Who is affected by a change, and in which types (xds-server.md §5.1 to §5.3).
+
+`affects` asks it of a view: are any of the changed keys within its reach, now or before? `affected_types` asks it of
+the types: a table of kinds. Both may say yes for nothing (the bytes then turn out to be the same, and nothing is sent)
+but never no when something would differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from trierarch.push.proxy import ProxyType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trierarch.push.context import PushContext
+    from trierarch.push.request import ConfigKey, PushRequest
+    from trierarch.push.sidecar_scope import SidecarScope
+    from trierarch.push.view import View
+
+NAMESPACED_POLICIES = frozenset(
+    {"EnvoyFilter", "AuthorizationPolicy", "RequestAuthentication", "WasmPlugin", "TrafficExtension", "Telemetry"}
+)
+"""Kinds that apply to workloads of their own namespace, or to all from the root namespace."""
+
+SCOPED = frozenset({"ServiceEntry", "Endpoints", "VirtualService", "DestinationRule", "Sidecar", "PeerAuthentication"})
+"""Kinds of which a Sidecar scope knows whether it depends on them. Of any other kind everybody is affected."""
+
+NEVER: Mapping[ProxyType, frozenset[str]] = MappingProxyType(
+    {ProxyType.SIDECAR: frozenset({"Gateway", "Address"}), ProxyType.ROUTER: frozenset({"Sidecar", "Address"})}
+)
+"""Kinds that never concern a type of proxy."""
+
+ALWAYS = frozenset({ProxyType.WAYPOINT, ProxyType.ZTUNNEL, ProxyType.AGENTGATEWAY})
+"""Types of proxy that are pushed to whatever changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A view that a change does not concern, and why, for people."""
+
+    reason: str
+
+
+def affects(
+    view: View,
+    scope: SidecarScope,
+    previous_scope: SidecarScope | None,
+    request: PushRequest,
+    context: PushContext,
+) -> PushRequest | Skipped:
+    """The request narrowed to the keys that concern a view, or `Skipped`. The very request if all of them do.
+
+    `scope` is the view's in `context`; `previous_scope` its scope in the snapshot that its proxies have, None if that
+    is the same. The former notices what came, the latter what went.
+    """
+    if request.forced or view.outbound.type in ALWAYS:
+        return request
+    if not request.keys:
+        return Skipped("nothing of what changed is sent to proxies")
+    concerned = frozenset(key for key in request.keys if _concerns(key, view, scope, previous_scope, context))
+    if concerned == request.keys:
+        return request
+    return replace(request, keys=concerned) if concerned else Skipped(_why_not(request, view))
+
+
+def _concerns(
+    key: ConfigKey, view: View, scope: SidecarScope, previous_scope: SidecarScope | None, context: PushContext
+) -> bool:
+    if key.kind in NEVER.get(view.outbound.type, frozenset()):
+        return False
+    if view.outbound.type is ProxyType.ROUTER:
+        return _concerns_router(key, scope, previous_scope)
+    if key.kind in NAMESPACED_POLICIES:
+        return key.namespace in (context.mesh.root_namespace, scope.key.namespace)
+    if key.kind not in SCOPED:
+        return True
+    return scope.depends(key) or (previous_scope is not None and previous_scope.depends(key)) or _serves(key, view)
+
+
+def _concerns_router(key: ConfigKey, scope: SidecarScope, previous_scope: SidecarScope | None) -> bool:
+    """A gateway skips only services that it neither sees nor saw."""
+    scopes = [each for each in (scope, previous_scope) if each is not None]
+    return key.kind != "ServiceEntry" or any(key.name in each.by_host for each in scopes)
+
+
+def _serves(key: ConfigKey, view: View) -> bool:
+    """Whether this is a service that the proxy itself serves: that counts even if its Sidecar does not import it."""
+    if key.kind != "ServiceEntry":
+        return False
+    return any(target.service == (key.namespace, key.name) for target in view.inbound.targets)
+
+
+def _why_not(request: PushRequest, view: View) -> str:
+    sidecar = view.outbound.scope.sidecar
+    reach = f"Sidecar {sidecar.namespace}/{sidecar.name}" if sidecar else f"namespace {view.outbound.scope.namespace}"
+    names = sorted(f"{key.kind} {key.namespace}/{key.name}" for key in request.keys)
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"out of reach of {reach}: {', '.join(names[:3])}{more}"
+
+
+# --- types -----------------------------------------------------------------------------------------------------------
+TYPES = ("CDS", "EDS", "LDS", "RDS", "NDS")
+"""Short names of the types that follow from the kinds below, in push order. Secrets and extensions have rules of their
+own, which come with them."""
+
+_ALL = frozenset(TYPES)
+
+UNTOUCHED: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "Gateway": _ALL,
+        "WorkloadEntry": _ALL - {"EDS"},
+        "WorkloadGroup": _ALL,
+        "AuthorizationPolicy": _ALL - {"LDS"},
+        "RequestAuthentication": _ALL - {"LDS"},
+        "PeerAuthentication": frozenset({"RDS", "NDS"}),
+        "Secret": _ALL,
+        "Telemetry": frozenset({"CDS", "EDS", "NDS"}),
+        "WasmPlugin": frozenset({"CDS", "EDS", "NDS"}),
+        "TrafficExtension": frozenset({"CDS", "EDS", "NDS"}),
+        "ProxyConfig": _ALL,
+        "DNSName": _ALL - {"NDS"},
+        "Endpoints": _ALL - {"EDS"},
+        "Address": _ALL,
+        "DestinationRule": frozenset({"NDS"}),
+        "EnvoyFilter": frozenset({"NDS"}),
+        "MeshConfig": frozenset({"NDS"}),
+    }
+)
+"""Kind -> types in which a change of it alone changes nothing (xds-server.md §5.3). Kinds not listed change all types.
+
+VirtualService and Sidecar are not listed, though istiod skips EDS (and NDS) for them: both change which services are in
+reach, and here the set of a view, not a request of the client, decides which load assignments and names there are.
+"""
+
+UNTOUCHED_AT_ROUTERS: Mapping[str, frozenset[str]] = MappingProxyType({"Gateway": frozenset({"EDS", "NDS"})})
+"""What differs from `UNTOUCHED` for gateways."""
+
+
+def affected_types(request: PushRequest, view: View) -> tuple[str, ...]:
+    """The types in which a request may change something for a view that it affects, in push order."""
+    if view.outbound.type is ProxyType.ZTUNNEL:
+        return ()
+    if request.forced:
+        return TYPES
+    table = {**UNTOUCHED, **UNTOUCHED_AT_ROUTERS} if view.outbound.type is ProxyType.ROUTER else UNTOUCHED
+    touched = {short for kind in {key.kind for key in request.keys} for short in _ALL - table.get(kind, frozenset())}
+    return tuple(short for short in TYPES if short in touched)
