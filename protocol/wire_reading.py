@@ -18,8 +18,17 @@ from protocol.errors import RemoteError
 INVALID_ARGUMENT = 3
 """The gRPC status of what cannot be decoded."""
 
-MALFORMED = (IndexError, ValueError, OverflowError, RecursionError, struct_error)
-"""What reading malformed data raises: behind its end, not UTF-8, out of a type's range, nested too deeply."""
+_REASONS: dict[type[Exception], str] = {
+    IndexError: "it ends too soon",
+    struct_error: "it ends too soon",
+    UnicodeDecodeError: "text that is not UTF-8",
+    OverflowError: "a time beyond all calendars",
+    RecursionError: "nested too deeply",
+}
+"""What malformed data makes the reading code raise, and what that means. Beside these, a ValueError says it itself."""
+
+MALFORMED: tuple[type[Exception], ...] = (*_REASONS, ValueError)
+"""What to catch around the reading of a message."""
 
 _INT32 = 1 << 32
 _INT64 = 1 << 64
@@ -35,8 +44,7 @@ class DecodeError(RemoteError):
 
 def malformed(what: str, error: Exception) -> DecodeError:
     """The error that says what could not be read and why. Of the data itself it repeats nothing."""
-    reason = "nested too deeply" if isinstance(error, RecursionError) else type(error).__name__
-    return DecodeError(f"malformed {what}: {reason}")
+    return DecodeError(f"malformed {what}: {_REASONS.get(type(error), error)}")
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:

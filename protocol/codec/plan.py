@@ -11,6 +11,7 @@ import dataclasses
 import sys
 import typing
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, cast
 
 import betterproto2
@@ -140,6 +141,7 @@ def wire_type(value: Value) -> int:
             return wire.DELIMITED
 
 
+@cache
 def plan_fields(message: type[Message]) -> tuple[Field, ...]:
     """The fields of a message class, by number."""
     hints = typing.get_type_hints(message, vars(sys.modules[message.__module__]))

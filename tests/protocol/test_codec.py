@@ -190,6 +190,27 @@ def test_malformed_data_is_the_peers_fault(data: bytes) -> None:
     assert caught.value.message.startswith("malformed Node: ")
 
 
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"\x0a", "it ends too soon"),
+        (b"\x0a\x05abc", "a field is longer than its message"),
+        (b"\x0a\x01\xff", "text that is not UTF-8"),
+        (b"\x0f", "wire type 7"),
+    ],
+)
+def test_the_error_says_why_and_repeats_no_data(data: bytes, reason: str) -> None:
+    """Whoever reads the log learns what was wrong with the message."""
+    with pytest.raises(DecodeError, match=f"malformed Node: {reason}$"):
+        decode(Node, data)
+
+
+def test_a_time_beyond_all_calendars_is_rejected() -> None:
+    """A Duration that timedelta cannot hold is the peer's fault too."""
+    with pytest.raises(DecodeError, match="a time beyond all calendars"):
+        decode(RouteAction, b"\x42\x0a\x08" + b"\xff" * 8 + b"\x7f")
+
+
 def test_nesting_without_end_is_rejected() -> None:
     """A peer cannot exhaust the stack."""
     data = b""
