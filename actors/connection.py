@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from protocol.xds.session import AdsSession
     from trierarch.push.proxy import Proxy
 
-log = get_logger()
+log = get_logger("connection")
 
 MOST_WAITING = 100
 """Requests that a client may send before it is welcomed; more is abuse."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DRAIN = 10.0
 """Seconds that peers have to take what is unsent and to close, when the server is drained."""
 
-log = get_logger()
+log = get_logger("grpc_server")
 
 
 @dataclass(slots=True, kw_only=True)

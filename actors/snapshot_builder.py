@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from trierarch.push.context import PushContext
     from trierarch.push.request import PushRequest
 
-log = get_logger()
+log = get_logger("snapshot_builder")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ def build_handler(name: str) -> type[BaseHTTPRequestHandler]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body in one segment: two would wait for a delayed acknowledgement
 
         def do_GET(self) -> None:
             failing = self.path.startswith("/flaky") and next(requests) % 2

@@ -34,7 +34,7 @@ def describe_push(push: Push) -> str:
     lines = [f"{_clock(push['finished'])} {push['proxy']}: {push['outcome']} (snapshot {push['snapshot']})"]
     lines += [f"  because  {text}" for text in _causes(push)]
     lines += [f"  sent     {_sent(item)}" for item in push["sent"]]
-    lines += [f"  skipped  {what}: {why}" for what, why in push["skipped"].items()]
+    lines += [f"  skipped  {text}" for text in _skipped(push)]
     if push["stages"]:
         lines.append("  took     " + ", ".join(f"{stage} {ms:.1f} ms" for stage, ms in push["stages"].items()))
     return "\n".join(lines)
@@ -45,13 +45,24 @@ def _clock(seconds: float) -> str:
 
 
 def _causes(push: Push) -> list[str]:
-    texts = [
-        f"{cause['kind']} {_place(cause)} {cause['event']} ({cause['source']}, cause {cause['id']})"
-        for cause in push["causes"]
-    ]
+    texts = [_cause(cause) for cause in push["causes"]]
     if push["more_causes"]:
         texts.append(f"and {push['more_causes']} more changes")
     return texts or [f"reason {reason}" for reason in push["reasons"]]
+
+
+def _cause(cause: Push) -> str:
+    if cause["event"] == "resynced":
+        return f"everything was sent again for {cause['source']} (cause {cause['id']})"
+    return f"{cause['kind']} {_place(cause)} {cause['event']} (in {cause['source']}, cause {cause['id']})"
+
+
+def _skipped(push: Push) -> list[str]:
+    """One line for each reason, with all that was skipped for it."""
+    reasons: dict[str, list[str]] = {}
+    for what, why in push["skipped"].items():
+        reasons.setdefault(why, []).append(what)
+    return [f"{', '.join(what)}: {why}" for why, what in reasons.items()]
 
 
 def _place(cause: Push) -> str:
