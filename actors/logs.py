@@ -36,11 +36,11 @@ EVENTS: Mapping[str, str] = {
     "object_remarked": "An object is in force, but something about it looks wrong.",
     "finding_resolved": "A rejection or remark is gone.",
     # sources
-    "folder_read": "A folder was read as a whole.",
-    "folder_vanished": "A folder cannot be read any more; its last good configuration stays in force.",
-    "folder_returned": "A vanished folder can be read again.",
-    "watching_fell_back": "The system offers no file notifications here: the folder is polled instead.",
-    "kind_not_understood": "Objects of this kind are skipped; said once for each kind.",
+    "source_read": "A source was read as a whole and all its `objects` were sent, after `seconds`.",
+    "source_vanished": "A source cannot be read any more; its last good configuration stays in force.",
+    "source_returned": "A vanished source can be read again.",
+    "watching_fell_back": "The system does not tell of changed files here: they are looked at every second instead.",
+    "kind_skipped": "A kind that is not understood; its objects are skipped. Said once for each kind.",
     # debouncer
     "batch_released": "A batch of `events` goes to the snapshot builder after it `waited` and was `quiet`, in seconds.",
     # snapshot builder
