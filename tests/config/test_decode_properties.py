@@ -16,7 +16,7 @@ from trierarch.config.kinds import KINDS
 from trierarch.config.scalars import parse_duration
 
 NAMES = (
-    "spec status metadata hosts http route match headers name port number destination trafficPolicy loadBalancer tls tcp "
+    "spec status metadata hosts http route match headers name port number destination trafficPolicy tls tcp "
     "egress ingress endpoints ports labels addresses host uri regex exact fault delay timeout weight subsets ttl"
 )
 WORDS = st.sampled_from(NAMES.split())

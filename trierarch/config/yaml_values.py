@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from yaml.events import Event
 
 MAX_DEPTH = 100
-MAX_VALUES = 2_000_000
-"""Most values that one document may unfold to."""
+MAX_UNFOLDED = 100_000
+"""Most values that the aliases of one document may stand for, all together."""
 
 _MERGE = "<<"
 _TAG = "tag:yaml.org,2002:"
@@ -72,12 +72,13 @@ def load_yaml(text: str) -> object:
 
 
 class _Builder:
-    """Builds the value while it takes events from the parser. `count` counts values, with aliases unfolded."""
+    """Builds the value while it takes events from the parser. `written` counts values, `unfolded` those of aliases."""
 
     def __init__(self, text: str) -> None:
         # There is no event only after the end of the stream, and nobody asks for one there.
         self.next = cast("Callable[[], Event]", CSafeLoader(text).get_event)
-        self.count = 0
+        self.written = 0
+        self.unfolded = 0
         self.anchors: dict[str, tuple[object, int]] = {}
 
     def document(self) -> object:
@@ -95,8 +96,8 @@ class _Builder:
     def value(self, event: Event, depth: int) -> object:
         if isinstance(event, AliasEvent):
             return self._alias(event)
-        before = self.count
-        self._grow(1, event)
+        before = self.written + self.unfolded
+        self.written += 1
         if isinstance(event, ScalarEvent):
             value = _scalar(event)
         elif depth == MAX_DEPTH:
@@ -108,20 +109,17 @@ class _Builder:
         else:
             raise Unreadable(_line(event), "a value is missing")
         if event.anchor is not None:
-            self.anchors[event.anchor] = (value, self.count - before)
+            self.anchors[event.anchor] = (value, self.written + self.unfolded - before)
         return value
 
     def _alias(self, event: AliasEvent) -> object:
         if event.anchor not in self.anchors:
             raise Unreadable(_line(event), f"the alias *{event.anchor} has no anchor before it")
         value, size = self.anchors[event.anchor]
-        self._grow(size, event)
+        self.unfolded += size
+        if self.unfolded > MAX_UNFOLDED:
+            raise Unreadable(_line(event), f"the aliases stand for more than {MAX_UNFOLDED} values")
         return value
-
-    def _grow(self, size: int, event: Event) -> None:
-        self.count += size
-        if self.count > MAX_VALUES:
-            raise Unreadable(_line(event), f"the document unfolds to more than {MAX_VALUES} values")
 
     def _sequence(self, depth: int) -> list[object]:
         items: list[object] = []
