@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from protocol.proto.envoy.config.core.v3 import Address, BindConfig, ExtraSourceAddress, Pipe, SocketAddress
+from ipaddress import ip_address
+
+from protocol.proto.envoy.config.core.v3 import (
+    Address,
+    BindConfig,
+    CidrRange,
+    ExtraSourceAddress,
+    Pipe,
+    SocketAddress,
+)
 from trierarch.push.proxy import IPMode
 
 INBOUND_SOURCE = "127.0.0.6"
@@ -22,15 +31,21 @@ def build_socket_address(address: str, port: int) -> SocketAddress:
     return SocketAddress(address=address, port_value=port)
 
 
+def build_range(text: str) -> CidrRange:
+    """A range of addresses in CIDR notation, or one address as the range of itself."""
+    address, slash, length = text.partition("/")
+    return CidrRange(address_prefix=address, prefix_len=int(length) if slash else ip_address(address).max_prefixlen)
+
+
 def loopback(mode: IPMode) -> str:
     """The proxy's own loopback address."""
     return "::1" if mode is IPMode.IPV6 else "127.0.0.1"
 
 
-def inbound_bind_config(mode: IPMode, dual_stack: bool) -> BindConfig:
+def inbound_bind_config(mode: IPMode) -> BindConfig:
     """From where a proxy connects to its own application."""
     source = INBOUND_SOURCE_V6 if mode is IPMode.IPV6 else INBOUND_SOURCE
-    extra = [INBOUND_SOURCE_V6] if dual_stack and mode is IPMode.DUAL else []
+    extra = [INBOUND_SOURCE_V6] if mode is IPMode.DUAL else []
     return BindConfig(
         source_address=build_socket_address(source, 0),
         extra_source_addresses=[ExtraSourceAddress(address=build_socket_address(address, 0)) for address in extra],

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.proto.envoy.config.cluster.v3 import Cluster, ClusterDiscoveryType, ClusterLbPolicy
 from protocol.proto.envoy.extensions.clusters.dynamic_forward_proxy.v3 import ClusterConfig
-from protocol.proto.envoy.extensions.common.dynamic_forward_proxy.v3 import DnsCacheConfig
 from trierarch.config.mesh_config import MeshOutboundMode
 from trierarch.envoy.addresses import inbound_bind_config
 from trierarch.envoy.cluster_metadata import exchange_filter
 from trierarch.envoy.clusters import ClusterTraits, cluster_traits
 from trierarch.envoy.connection_pool import build_circuit_breakers, build_connection_options, connect_timeout
-from trierarch.envoy.discovery import dns_lookup_family, set_dynamic_forward_proxy
+from trierarch.envoy.discovery import any_host_dns_cache, dns_lookup_family, set_dynamic_forward_proxy
 from trierarch.envoy.names import (
     ALLOW_ANY_DNS_CLUSTER,
     BLACK_HOLE_CLUSTER,
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from trierarch.push.mesh import Mesh
     from trierarch.push.sidecar_scope import SidecarScope
     from trierarch.push.view import OutboundKey
-
-DNS_CACHE_HOSTS = 1024
 
 
 class FixedClusters(NamedTuple):
@@ -78,7 +75,7 @@ def build_fixed_clusters(inputs: FixedClusters) -> tuple[Resource, ...]:
 def build_inbound_passthrough(inputs: InboundPassthrough) -> tuple[Resource, ...]:
     """Where inbound traffic goes for ports that no service has."""
     cluster = _passthrough(INBOUND_PASSTHROUGH_CLUSTER, inputs.mesh)
-    cluster.upstream_bind_config = inbound_bind_config(inputs.ip_mode, inputs.mesh.features.dual_stack)
+    cluster.upstream_bind_config = inbound_bind_config(inputs.ip_mode)
     return (encode_resource(cluster.name, cluster),)
 
 
@@ -103,11 +100,7 @@ def _passthrough(name: str, mesh: Mesh) -> Cluster:
 def _resolving(inputs: FixedClusters) -> Cluster:
     mesh = inputs.mesh
     cluster = _open_cluster(ALLOW_ANY_DNS_CLUSTER, mesh)
-    cache = DnsCacheConfig(
-        name="allow_any_dfp_dns_cache",
-        dns_lookup_family=dns_lookup_family(inputs.traits.ip_mode, mesh.features.dual_stack),
-        max_hosts=DNS_CACHE_HOSTS,
-    )
+    cache = any_host_dns_cache(dns_lookup_family(inputs.traits.ip_mode, mesh.features.dual_stack))
     # "Insecure" is to forward TLS without checking whose it is: the application does that.
     set_dynamic_forward_proxy(cluster, ClusterConfig(dns_cache_config=cache, allow_insecure_cluster_options=True))
     return cluster
@@ -122,7 +115,7 @@ def _open_cluster(name: str, mesh: Mesh) -> Cluster:
         connect_timeout=connect_timeout(pool, mesh.config),
         circuit_breakers=build_circuit_breakers(pool),
         upstream_connection_options=build_connection_options(pool, mesh.config),
-        typed_extension_protocol_options=build_passthrough_options(),
+        typed_extension_protocol_options=build_passthrough_options(mesh.config),
     )
 
 

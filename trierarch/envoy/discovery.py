@@ -35,6 +35,7 @@ DEFAULT_DNS_REFRESH_RATE = 60.0
 DNS_JITTER = 0.1
 """Spreads the queries of proxies that started together."""
 DNS_QUERIES_PER_SOCKET = 100
+DNS_CACHE_HOSTS = 1024
 
 _TYPES = {
     Discovery.EDS: ClusterDiscoveryType.EDS,
@@ -67,7 +68,7 @@ def set_discovery(
 ) -> None:
     """Set the type and all that belongs to it but the endpoints themselves."""
     if outline.discovery is Discovery.DYNAMIC_FORWARD_PROXY:
-        cache = DnsCacheConfig(name=f"{outline.service.hostname}_dfp_dns_cache", dns_lookup_family=lookup_family)
+        cache = service_dns_cache(outline.service.hostname, lookup_family)
         set_dynamic_forward_proxy(cluster, ClusterConfig(dns_cache_config=cache))
         return
     cluster.type = _TYPES[outline.discovery]
@@ -78,6 +79,16 @@ def set_discovery(
     # A rule can make a DNS service's cluster one of the original destination; the settings stay, without effect.
     if outline.service.resolution in (Resolution.DNS, Resolution.DNS_ROUND_ROBIN):
         _set_dns(cluster, mesh, lookup_family)
+
+
+def service_dns_cache(host: str, family: ClusterDnsLookupFamily) -> DnsCacheConfig:
+    """The cache for the names that a wildcard service stands for, shared by its cluster and the filter before it."""
+    return DnsCacheConfig(name=f"{host}_dfp_dns_cache", dns_lookup_family=family)
+
+
+def any_host_dns_cache(family: ClusterDnsLookupFamily) -> DnsCacheConfig:
+    """The cache for names that nobody defined. The cluster and the HTTP filter that share it must say the same."""
+    return DnsCacheConfig(name="allow_any_dfp_dns_cache", dns_lookup_family=family, max_hosts=DNS_CACHE_HOSTS)
 
 
 def set_dynamic_forward_proxy(cluster: Cluster, config: ClusterConfig) -> None:

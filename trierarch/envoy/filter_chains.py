@@ -7,19 +7,15 @@ context will be one more field of the value: the matrix of networking.md §4.7 m
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ipaddress import ip_address
-from typing import TYPE_CHECKING
 
-from protocol.proto.envoy.config.core.v3 import CidrRange, Metadata
 from protocol.proto.envoy.config.listener.v3 import Filter, FilterChainMatch, Listener
 from protocol.proto.envoy.config.listener.v3 import FilterChain as FilterChainMessage
+from trierarch.envoy.addresses import build_range
 from trierarch.envoy.http_connection import HttpConnection, build_http_connection
-from trierarch.envoy.packing import duration, encode, struct
+from trierarch.envoy.packing import duration, encode
+from trierarch.envoy.source_metadata import source_metadata
 from trierarch.envoy.tcp_proxy import TcpProxy, build_tcp_filters
 from trierarch.envoy.units import Piece
-
-if TYPE_CHECKING:
-    from trierarch.config.objects import AnyObject
 
 RAW_BUFFER = "raw_buffer"
 PLAINTEXT_HTTP = ("http/1.1", "h2c")
@@ -80,23 +76,6 @@ def default_chain_piece(chain: FilterChain) -> Piece:
     return Piece(_encode_default_chain, chain)
 
 
-def config_path(config: AnyObject) -> str:
-    """Where an Istio object is found in the API, as metadata names it.
-
-    The kind in the path is in kebab case and singular: `/apis/networking.istio.io/v1/namespaces/shop/sidecar/web`.
-    """
-    key = config.key
-    return f"/apis/networking.istio.io/v1/namespaces/{key.namespace}/{_KINDS[key.kind]}/{key.name}"
-
-
-_KINDS = {"VirtualService": "virtual-service", "Sidecar": "sidecar"}
-
-
-def source_metadata(path: str) -> Metadata | None:
-    """Metadata that names the object behind something; None for the empty path."""
-    return Metadata(filter_metadata={"istio": struct({"config": path})}) if path else None
-
-
 def build_filter_chain(chain: FilterChain) -> FilterChainMessage:
     """The message of a chain."""
     return FilterChainMessage(
@@ -119,17 +98,11 @@ def _build_filters(filters: HttpConnection | TcpProxy) -> list[Filter]:
 def _build_match(match: ChainMatch) -> FilterChainMatch:
     return FilterChainMatch(
         destination_port=match.destination_port or None,
-        prefix_ranges=[_build_range(each) for each in match.prefix_ranges],
+        prefix_ranges=[build_range(each) for each in match.prefix_ranges],
         server_names=list(match.server_names),
         transport_protocol=match.transport_protocol,
         application_protocols=list(match.application_protocols),
     )
-
-
-def _build_range(text: str) -> CidrRange:
-    """A CIDR range, or an address as the range of itself."""
-    address, slash, length = text.partition("/")
-    return CidrRange(address_prefix=address, prefix_len=int(length) if slash else ip_address(address).max_prefixlen)
 
 
 def _encode_chain(chain: FilterChain) -> bytes:

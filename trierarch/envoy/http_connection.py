@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from protocol.proto.envoy.config.core.v3 import (
-    AggregatedConfigSource,
-    ApiVersion,
-    ConfigSource,
     Http1ProtocolOptions,
     Http1ProtocolOptionsHeaderKeyFormat,
     Http2ProtocolOptions,
@@ -23,6 +20,7 @@ from protocol.proto.envoy.config.listener.v3 import Filter
 from protocol.proto.envoy.extensions.filters.network.http_connection_manager.v3 import (
     HttpConnectionManager,
     HttpConnectionManagerForwardClientCertDetails,
+    HttpConnectionManagerInternalAddressConfig,
     HttpConnectionManagerPathWithEscapedSlashesAction,
     HttpConnectionManagerServerHeaderTransformation,
     HttpConnectionManagerSetCurrentClientCertDetails,
@@ -33,16 +31,21 @@ from protocol.proto.envoy.extensions.filters.network.http_connection_manager.v3 
 from protocol.proto.envoy.extensions.http.header_formatters.preserve_case.v3 import PreserveCaseFormatterConfig
 from protocol.proto.envoy.extensions.request_id.uuid.v3 import UuidRequestIdConfig
 from trierarch.config.mesh_config import Normalization
+from trierarch.config.mesh_networks import FromCidr
 from trierarch.config.proxy_config import (
     CertDetails,
     ForwardClientCertDetails,
     MetadataExchangeMode,
     ProxyHeaders,
 )
-from trierarch.envoy.http_filters import FilterSettings, build_http_filters
+from trierarch.envoy.addresses import build_range
+from trierarch.envoy.discovery import ads_source
+from trierarch.envoy.http_filters import FilterSettings, ResolvedHosts, build_http_filters
 from trierarch.envoy.network_filters import metadata_exchange
 from trierarch.envoy.packing import duration, pack
+from trierarch.envoy.route_configuration import build_route_configuration
 from trierarch.envoy.routes_inbound import InboundRoute, build_inbound_routes
+from trierarch.envoy.virtual_hosts import VirtualHostInputs
 
 if TYPE_CHECKING:
     from trierarch.push.mesh import Mesh
@@ -53,7 +56,7 @@ SERVER_NAME = "istio-envoy"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpProfile:
-    """What all connection managers of one direction of a view have in common. `idle_timeout` in seconds."""
+    """What all connection managers of one direction of a view have in common."""
 
     inbound: bool
     istio: bool
@@ -61,20 +64,26 @@ class HttpProfile:
     headers: ProxyHeaders
     normalization: Normalization
     use_remote_address: bool = False
+    internal_ranges: tuple[str, ...] = ()
     http10: bool = False
     idle_timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpConnection:
-    """One connection manager. `routes` is the name of a route configuration to ask for, or a route that is built in."""
+    """One connection manager.
+
+    `routes`: the name of a route configuration to ask for, or routes that are built in. `resolves`: hosts that the
+    proxy itself looks up when they are asked for.
+    """
 
     profile: HttpProfile
     stat_prefix: str
-    routes: str | InboundRoute
+    routes: str | InboundRoute | VirtualHostInputs
     grpc_web: bool = False
     http2: bool = False
     absolute_urls: bool = False
+    resolves: tuple[ResolvedHosts, ...] = ()
 
 
 def build_http_connection(connection: HttpConnection) -> list[Filter]:
@@ -85,27 +94,48 @@ def build_http_connection(connection: HttpConnection) -> list[Filter]:
     return [metadata_exchange(), manager] if exchange else [manager]
 
 
-def select_profile(mesh: Mesh, *, inbound: bool, istio: bool, http10: bool, idle_timeout: float | None) -> HttpProfile:
+def select_profile(
+    mesh: Mesh,
+    *,
+    inbound: bool,
+    istio: bool,
+    http10: bool,
+    idle_timeout: float | None,
+) -> HttpProfile:
     """What the mesh and the proxy say about connection managers of one direction."""
+    remote = mesh.features.sidecar_use_remote_address and not inbound
     return HttpProfile(
         inbound=inbound,
         istio=istio,
         metadata_exchange=mesh.features.metadata_exchange,
         headers=mesh.config.default_config.proxy_headers or ProxyHeaders(),
         normalization=mesh.config.path_normalization.normalization,
-        use_remote_address=mesh.features.sidecar_use_remote_address and not inbound,
+        use_remote_address=remote,
+        internal_ranges=_internal_ranges(mesh) if remote else (),
         http10=http10 or mesh.features.http10,
         idle_timeout=idle_timeout,
     )
+
+
+def _internal_ranges(mesh: Mesh) -> tuple[str, ...]:
+    """The address ranges of the mesh's networks: requests from there are not from outside."""
+    members = (each.members for network in mesh.networks.networks.values() for each in network.endpoints)
+    return tuple(sorted(each.value for each in members if isinstance(each, FromCidr)))
+
+
+def _build_internal(ranges: tuple[str, ...]) -> HttpConnectionManagerInternalAddressConfig:
+    return HttpConnectionManagerInternalAddressConfig(cidr_ranges=[build_range(each) for each in ranges])
 
 
 def _build_manager(connection: HttpConnection) -> HttpConnectionManager:
     manager = _skeleton(connection)
     match connection.routes:
         case str() as name:
-            manager.rds = Rds(config_source=_ads(), route_config_name=name)
+            manager.rds = Rds(config_source=ads_source(), route_config_name=name)
         case InboundRoute() as route:
             manager.route_config = build_inbound_routes(route)
+        case VirtualHostInputs() as host:
+            manager.route_config = build_route_configuration(host.name, (host,))
     _apply_normalization(manager, connection.profile.normalization)
     _apply_proxy_headers(manager, connection.profile)
     return manager
@@ -120,6 +150,7 @@ def _skeleton(connection: HttpConnection) -> HttpConnectionManager:
         http2_protocol_options=Http2ProtocolOptions() if connection.http2 else None,
         common_http_protocol_options=None if idle is None else HttpProtocolOptions(idle_timeout=duration(idle)),
         use_remote_address=profile.use_remote_address,
+        internal_address_config=_build_internal(profile.internal_ranges) if profile.internal_ranges else None,
         upgrade_configs=[HttpConnectionManagerUpgradeConfig(upgrade_type="websocket")],
         stream_idle_timeout=duration(0),
         http_filters=build_http_filters(_filter_settings(connection)),
@@ -140,6 +171,7 @@ def _filter_settings(connection: HttpConnection) -> FilterSettings:
         metadata_exchange=profile.metadata_exchange,
         exchange_in_mesh_only=(exchange_headers is not None and exchange_headers.mode is MetadataExchangeMode.IN_MESH),
         grpc_web=connection.grpc_web,
+        resolves=connection.resolves,
         suppress_envoy_headers=debug_headers is not None and bool(debug_headers.disabled),
     )
 
@@ -159,12 +191,6 @@ def _http1_options(connection: HttpConnection) -> Http1ProtocolOptions | None:
 def _preserve_case() -> Http1ProtocolOptionsHeaderKeyFormat:
     formatter = TypedExtensionConfig(name="preserve_case", typed_config=pack(PreserveCaseFormatterConfig()))
     return Http1ProtocolOptionsHeaderKeyFormat(stateful_formatter=formatter)
-
-
-def _ads() -> ConfigSource:
-    return ConfigSource(
-        ads=AggregatedConfigSource(), initial_fetch_timeout=duration(0), resource_api_version=ApiVersion.V3
-    )
 
 
 def _apply_normalization(manager: HttpConnectionManager, normalization: Normalization) -> None:
@@ -202,7 +228,7 @@ def _apply_client_certificate(manager: HttpConnectionManager, headers: ProxyHead
     if forward is ForwardClientCertDetails.UNDEFINED:
         forward = ForwardClientCertDetails.APPEND_FORWARD
     manager.forward_client_cert_details = HttpConnectionManagerForwardClientCertDetails[forward.value]
-    if forward in (ForwardClientCertDetails.APPEND_FORWARD, ForwardClientCertDetails.SANITIZE_SET):
+    if forward is not ForwardClientCertDetails.FORWARD_ONLY:
         manager.set_current_client_cert_details = _certificate_details(headers.set_current_client_cert_details)
 
 

@@ -7,9 +7,10 @@ feature (authorisation, JWT, Wasm, telemetry, sessions) is a new step at its pla
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.proto.envoy.extensions.filters.http.cors.v3 import Cors
+from protocol.proto.envoy.extensions.filters.http.dynamic_forward_proxy.v3 import FilterConfig as DynamicForwardProxy
 from protocol.proto.envoy.extensions.filters.http.fault.v3 import HttpFault
 from protocol.proto.envoy.extensions.filters.http.grpc_stats.v3 import FilterConfig as GrpcStats
 from protocol.proto.envoy.extensions.filters.http.grpc_web.v3 import GrpcWeb
@@ -19,6 +20,7 @@ from protocol.proto.istio.envoy.config.filter.http.alpn.v2alpha1 import FilterCo
 from protocol.proto.istio.envoy.config.filter.http.alpn.v2alpha1 import FilterConfigAlpnOverride as AlpnOverride
 from protocol.proto.istio.envoy.config.filter.http.alpn.v2alpha1 import FilterConfigProtocol as AlpnProtocol
 from protocol.proto.udpa.type.v1 import TypedStruct
+from trierarch.envoy.discovery import any_host_dns_cache, service_dns_cache
 from trierarch.envoy.packing import Plain, pack, struct
 
 if TYPE_CHECKING:
@@ -26,7 +28,11 @@ if TYPE_CHECKING:
 
     from betterproto2 import Message
 
+    from protocol.proto.envoy.config.cluster.v3 import ClusterDnsLookupFamily as DnsLookupFamily
+    from protocol.proto.envoy.extensions.common.dynamic_forward_proxy.v3 import DnsCacheConfig
+
 CORS = "envoy.filters.http.cors"
+DYNAMIC_FORWARD_PROXY = "envoy.filters.http.dynamic_forward_proxy"
 FAULT = "envoy.filters.http.fault"
 GRPC_STATS = "envoy.filters.http.grpc_stats"
 GRPC_WEB = "envoy.filters.http.grpc_web"
@@ -35,6 +41,13 @@ ISTIO_METADATA_EXCHANGE = "istio.metadata_exchange"
 ROUTER = "envoy.filters.http.router"
 
 _PEER_METADATA = "type.googleapis.com/io.istio.http.peer_metadata.Config"
+
+
+class ResolvedHosts(NamedTuple):
+    """Hosts that the proxy looks up: those of a wildcard service, or with `pattern` "" any that nobody defined."""
+
+    pattern: str
+    family: DnsLookupFamily
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +59,7 @@ class FilterSettings:
     metadata_exchange: bool = True
     exchange_in_mesh_only: bool = False
     grpc_web: bool = False
+    resolves: tuple[ResolvedHosts, ...] = ()
     suppress_envoy_headers: bool = False
 
 
@@ -93,6 +107,17 @@ def _cors(_settings: FilterSettings) -> list[HttpFilter]:
     return [_filter(CORS, Cors())]
 
 
+def _dynamic_forward_proxy(settings: FilterSettings) -> list[HttpFilter]:
+    """Looks up the host of a request before it is forwarded to a cluster without endpoints of its own."""
+    return [
+        _filter(DYNAMIC_FORWARD_PROXY, DynamicForwardProxy(dns_cache_config=_cache(each))) for each in settings.resolves
+    ]
+
+
+def _cache(hosts: ResolvedHosts) -> DnsCacheConfig:
+    return service_dns_cache(hosts.pattern, hosts.family) if hosts.pattern else any_host_dns_cache(hosts.family)
+
+
 def _router(settings: FilterSettings) -> list[HttpFilter]:
     return [_filter(ROUTER, Router(suppress_envoy_headers=settings.suppress_envoy_headers))]
 
@@ -114,5 +139,6 @@ STEPS: tuple[Callable[[FilterSettings], list[HttpFilter]], ...] = (
     _alpn,
     _fault,
     _cors,
+    _dynamic_forward_proxy,
     _router,
 )

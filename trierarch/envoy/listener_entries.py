@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from trierarch.config.hosts import is_ip_address
 from trierarch.envoy.filter_chains import FilterChain, sniffed_http
 from trierarch.envoy.http_connection import HttpConnection, HttpProfile, select_profile
+from trierarch.envoy.http_filters import ResolvedHosts
 from trierarch.envoy.listener_conflicts import ListenerClass, ListenerEntry, settle
 from trierarch.envoy.tcp_chains import TcpService, covering_virtual_services, select_tcp_chains
 from trierarch.push.model import UNSPECIFIED_ADDRESS, PortProtocol, Registry, Resolution
@@ -71,6 +72,8 @@ class _Draft:
     def add(self, newcomer: ListenerEntry) -> None:
         """Give an entry its place, or what the conflict with its neighbour leaves of it."""
         key = (newcomer.binds[0], newcomer.port)
+        if newcomer.binds[0] == self.view.wildcard and newcomer.port in self.view.reserved_ports:
+            return
         existing = self.entries.get(key)
         self.entries[key] = newcomer if existing is None else settle(existing, newcomer, http10=self.sniffs_http10)
 
@@ -196,7 +199,7 @@ def _tcp_binds(view: OutboundView, place: Place) -> tuple[tuple[str, ...], str]:
         return place.binds, ""
     addresses = view.addresses(place.service)
     if "/" in addresses[0]:
-        return (view.wildcard,), addresses[0]
+        return view.wildcards, addresses[0]
     if addresses[0] == UNSPECIFIED_ADDRESS:
         return view.wildcards if view.dual_stack else (view.wildcard,), ""
     return addresses if view.dual_stack else addresses[:1], ""
@@ -221,6 +224,12 @@ def _http_chain(draft: _Draft, place: Place, binds: tuple[str, ...], route_name:
         stat_prefix=f"outbound_{binds[0]}_{place.port.number};",
         routes=route_name,
         grpc_web=place.port.protocol is PortProtocol.GRPC_WEB,
+        resolves=_resolves(draft.view, place.service),
     )
     match = sniffed_http(http10=draft.sniffs_http10) if sniffing else None
     return FilterChain(match=match, filters=connection, outbound=True)
+
+
+def _resolves(view: OutboundView, service: Service) -> tuple[ResolvedHosts, ...]:
+    own = service.resolution is Resolution.DYNAMIC_DNS
+    return (ResolvedHosts(service.hostname, view.dns_lookup_family), *view.resolves) if own else view.resolves

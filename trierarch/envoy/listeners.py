@@ -8,18 +8,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trierarch.envoy.filter_chains import ANY_CONNECTION, ChainMatch, FilterChain, chain_piece, default_chain_piece
+from trierarch.envoy.filter_chains import (
+    ANY_CONNECTION,
+    PLAINTEXT_HTTP,
+    ChainMatch,
+    FilterChain,
+    chain_piece,
+    default_chain_piece,
+)
 from trierarch.envoy.http_connection import HttpConnection
 from trierarch.envoy.listener_entries import outbound_profile, select_entries
 from trierarch.envoy.listener_frames import HTTP_INSPECTOR, TLS_INSPECTOR, Inspector, ListenerFrame, frame_piece
-from trierarch.envoy.names import BLACK_HOLE_CLUSTER, VIRTUAL_OUTBOUND
+from trierarch.envoy.names import BLACK_HOLE_CLUSTER, OUTBOUND, VIRTUAL_OUTBOUND
 from trierarch.envoy.outbound_view import OutboundView
 from trierarch.envoy.tcp_proxy import TcpProxy
-from trierarch.envoy.units import Plan, Splice
+from trierarch.envoy.units import Splice
+from trierarch.envoy.virtual_host_selection import DYNAMIC_DNS, select_catch_all
 from trierarch.push.proxy import Interception
 
 if TYPE_CHECKING:
     from trierarch.envoy.listener_conflicts import ListenerEntry
+    from trierarch.envoy.units import Plan
     from trierarch.push.context import PushContext
     from trierarch.push.sidecar_scope import SidecarScope
     from trierarch.push.view import OutboundKey
@@ -115,6 +124,9 @@ def _plan_virtual_outbound(view: OutboundView) -> Splice:
     """Where iptables sends everything: handed on by original destination, or let through (§4.3)."""
     key = view.key
     port = view.context.mesh.config.proxy_listen_port
+    catch_all = [FilterChain(name=f"{VIRTUAL_OUTBOUND}-catchall-tcp", filters=_fall_through(view))]
+    if view.resolves_unknown_names:
+        catch_all.insert(0, _resolving_chain(view))
     frame = ListenerFrame(
         name=VIRTUAL_OUTBOUND,
         addresses=view.wildcards if view.dual_stack else (view.wildcard,),
@@ -122,6 +134,7 @@ def _plan_virtual_outbound(view: OutboundView) -> Splice:
         outbound=True,
         bind_to_port=True,
         hands_on=True,
+        inspectors=_inspectors(tuple(catch_all)),
         transparent=key.interception is Interception.TPROXY,
     )
     black_hole = FilterChain(
@@ -129,5 +142,17 @@ def _plan_virtual_outbound(view: OutboundView) -> Splice:
         match=ChainMatch(destination_port=port),
         filters=TcpProxy(stat_prefix=BLACK_HOLE_CLUSTER, clusters=BLACK_HOLE_CLUSTER),
     )
-    catch_all = FilterChain(name=f"{VIRTUAL_OUTBOUND}-catchall-tcp", filters=_fall_through(view))
-    return Splice(VIRTUAL_OUTBOUND, (frame_piece(frame), chain_piece(black_hole), chain_piece(catch_all)))
+    pieces = (chain_piece(chain) for chain in (black_hole, *catch_all))
+    return Splice(VIRTUAL_OUTBOUND, (frame_piece(frame), *pieces))
+
+
+def _resolving_chain(view: OutboundView) -> FilterChain:
+    """HTTP goes where its Host header says, whatever address the application had for it."""
+    connection = HttpConnection(
+        profile=outbound_profile(view),
+        stat_prefix=f"{OUTBOUND}_{VIRTUAL_OUTBOUND}_{DYNAMIC_DNS};",
+        routes=select_catch_all(view),
+        resolves=view.resolves,
+    )
+    match = ChainMatch(application_protocols=PLAINTEXT_HTTP)
+    return FilterChain(name=f"{VIRTUAL_OUTBOUND}-catchall-tcp-http", match=match, filters=connection)

@@ -18,16 +18,16 @@ from trierarch.envoy.filter_chains import (
     ChainMatch,
     FilterChain,
     chain_piece,
-    config_path,
 )
 from trierarch.envoy.http_connection import HttpConnection, HttpProfile, select_profile
 from trierarch.envoy.listener_frames import HTTP_INSPECTOR, Inspector, ListenerFrame, frame_piece
 from trierarch.envoy.names import BLACK_HOLE_CLUSTER, INBOUND_PASSTHROUGH_CLUSTER, VIRTUAL_INBOUND, inbound_cluster
 from trierarch.envoy.routes_inbound import InboundRoute
+from trierarch.envoy.source_metadata import config_path
 from trierarch.envoy.stat_names import END, pattern_stat_name
 from trierarch.envoy.tcp_proxy import TcpProxy
 from trierarch.envoy.units import Plan, Splice
-from trierarch.push.model import UNSPECIFIED_ADDRESS, PortProtocol
+from trierarch.push.model import UNSPECIFIED_ADDRESS, PortProtocol, Registry, Resolution, Service
 from trierarch.push.port_protocols import parse_protocol
 from trierarch.push.proxy import Interception, IPMode
 
@@ -59,6 +59,11 @@ HTTP_CHAINS = (ChainShape(ChainKind.HTTP),)
 TCP_CHAINS = (ChainShape(ChainKind.TCP),)
 AUTO_CHAINS = (ChainShape(ChainKind.HTTP, PLAINTEXT_HTTP), ChainShape(ChainKind.TCP))
 """The column without TLS of the matrix in networking.md §4.7."""
+
+
+_NO_SERVICE = Service(
+    hostname="", namespace="", name="", registry=Registry.EXTERNAL, resolution=Resolution.PASSTHROUGH, ports=()
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,10 +209,18 @@ def _passthrough(workload: _Workload) -> InboundPort:
         tcp_name=VIRTUAL_INBOUND,
         cluster=INBOUND_PASSTHROUGH_CLUSTER,
         http_stat_prefix=f"{INBOUND_PASSTHROUGH_CLUSTER};",
-        tcp_stat_prefix=INBOUND_PASSTHROUGH_CLUSTER,
+        tcp_stat_prefix=_passthrough_stat_prefix(workload),
         route_port=0,
         operation=":0/*",
     )
+
+
+def _passthrough_stat_prefix(workload: _Workload) -> str:
+    """A pattern of the mesh's is filled in for no service at all."""
+    pattern = workload.context.mesh.config.inbound_cluster_stat_name
+    if not pattern:
+        return INBOUND_PASSTHROUGH_CLUSTER
+    return pattern_stat_name(pattern, _NO_SERVICE, 0, VIRTUAL_INBOUND, "", 0).removesuffix(END)
 
 
 def _plan_virtual_inbound(workload: _Workload, ports: list[InboundPort]) -> Splice:
@@ -279,7 +292,7 @@ def _chain(workload: _Workload, port: InboundPort, shape: ChainShape) -> FilterC
     return FilterChain(
         name=port.http_name if http else port.tcp_name,
         match=match,
-        filters=_http(workload, port) if http else _tcp_proxy(workload, port.tcp_stat_prefix, port.cluster),
+        filters=_http(workload, port) if http else _tcp(workload, port),
         source=port.source,
     )
 
@@ -298,6 +311,11 @@ def _http(workload: _Workload, port: InboundPort) -> HttpConnection:
         grpc_web=port.protocol is PortProtocol.GRPC_WEB,
         http2=port.protocol.is_http2,
     )
+
+
+def _tcp(workload: _Workload, port: InboundPort) -> TcpProxy:
+    proxy = _tcp_proxy(workload, port.tcp_stat_prefix, port.cluster)
+    return replace(proxy, reads_mongo=port.protocol is PortProtocol.MONGO)
 
 
 def _tcp_proxy(workload: _Workload, stat_prefix: str, cluster: str) -> TcpProxy:

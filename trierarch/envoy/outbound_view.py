@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trierarch.config.mesh_config import MeshOutboundMode
+from trierarch.envoy.discovery import dns_lookup_family
+from trierarch.envoy.http_filters import ResolvedHosts
 from trierarch.envoy.names import BLACK_HOLE_CLUSTER, PASSTHROUGH_CLUSTER, outbound_cluster
 from trierarch.push.model import UNSPECIFIED_ADDRESS
 from trierarch.push.proxy import IPMode
 from trierarch.push.traffic import EffectivePolicy, effective_policy, select_rule
 
 if TYPE_CHECKING:
+    from protocol.proto.envoy.config.cluster.v3 import ClusterDnsLookupFamily
     from trierarch.config.common import Destination
     from trierarch.push.context import PushContext
     from trierarch.push.model import Service, ServicePort
@@ -55,6 +58,17 @@ class OutboundView:
         return self.key.ip_mode is IPMode.DUAL and self.context.mesh.features.dual_stack
 
     @property
+    def dns_lookup_family(self) -> ClusterDnsLookupFamily:
+        """To which addresses the proxy resolves names."""
+        return dns_lookup_family(self.key.ip_mode, self.context.mesh.features.dual_stack)
+
+    @property
+    def reserved_ports(self) -> frozenset[int]:
+        """Ports at which the proxy itself listens on all addresses."""
+        config = self.context.mesh.config
+        return frozenset((config.proxy_listen_port, config.proxy_inbound_listen_port))
+
+    @property
     def fall_through(self) -> str:
         """The cluster for destinations that nobody defined (networking.md §4.8)."""
         if self.scope.egress_proxy is not None:
@@ -69,6 +83,11 @@ class OutboundView:
         if sidecar is not None and sidecar.spec.outbound_traffic_policy is not None:
             return False
         return self.context.mesh.config.outbound_traffic_policy.mode is MeshOutboundMode.ALLOW_ANY_DYNAMIC_DNS
+
+    @property
+    def resolves(self) -> tuple[ResolvedHosts, ...]:
+        """The same, for connection managers."""
+        return (ResolvedHosts("", self.dns_lookup_family),) if self.resolves_unknown_names else ()
 
     def addresses(self, service: Service) -> tuple[str, ...]:
         """The addresses at which the proxy's workload finds a service, the one to bind first; never empty (§1.7)."""

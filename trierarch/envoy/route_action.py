@@ -29,7 +29,6 @@ from trierarch.config.virtual_service import (
     RedirectPortSelection,
     TextBody,
 )
-from trierarch.envoy.filter_chains import source_metadata
 from trierarch.envoy.http_filters import CORS, FAULT
 from trierarch.envoy.names import parse_cluster_name
 from trierarch.envoy.packing import duration, pack
@@ -38,6 +37,7 @@ from trierarch.envoy.route_hash import build_hash_policy
 from trierarch.envoy.route_headers import HeaderChanges, header_changes
 from trierarch.envoy.route_match import build_route_match, path_description
 from trierarch.envoy.route_retry import build_retry_policy
+from trierarch.envoy.source_metadata import source_metadata
 
 if TYPE_CHECKING:
     from trierarch.config.destination_rule import ConsistentHash

@@ -1,8 +1,7 @@
 """Route configurations of a sidecar's outbound listeners (networking.md §5.1, §5.2).
 
-Each is spliced from a head, one piece for each virtual host (built once for all configurations and views that have an
-equal one), the catch-all, and a tail. The pieces stand in the order of their fields, so the bytes are those that
-encoding the whole message would give. Inbound routes are part of their listeners: `routes_inbound.py`.
+Each is spliced from its virtual hosts, which are built once for all configurations and views that have equal ones; the
+catch-all is the last. Inbound routes are part of their listeners: `routes_inbound.py`.
 """
 
 from __future__ import annotations
@@ -10,34 +9,31 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from protocol.proto.envoy.config.route.v3 import RouteConfiguration
 from trierarch.envoy.http_connection import HttpConnection
 from trierarch.envoy.listener_entries import select_entries
 from trierarch.envoy.listeners import HTTP_PROXY_ROUTE, proxy_port
-from trierarch.envoy.names import ALLOW_ANY_DNS_CLUSTER, BLACK_HOLE_CLUSTER
 from trierarch.envoy.outbound_view import OutboundView
-from trierarch.envoy.packing import encode
-from trierarch.envoy.units import Piece, Plan, Splice
+from trierarch.envoy.route_configuration import route_configuration_pieces
+from trierarch.envoy.units import Splice
 from trierarch.envoy.virtual_host_selection import (
     PortService,
     RouteTable,
     index_owners,
     index_services,
+    select_catch_all,
     select_virtual_hosts,
 )
-from trierarch.envoy.virtual_hosts import CatchAllRoute, VirtualHostInputs, virtual_host_piece
 from trierarch.push.model import PortProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from trierarch.envoy.units import Plan
+    from trierarch.envoy.virtual_hosts import VirtualHostInputs
     from trierarch.push.context import PushContext
     from trierarch.push.routing import ResolvedVirtualService
     from trierarch.push.sidecar_scope import EgressListener, SidecarScope
     from trierarch.push.view import OutboundKey
-
-_DIRECT_RESPONSE_LIMIT = 1 << 20
-"""Bytes that a route's own answer may have."""
 
 
 def plan_outbound_routes(key: OutboundKey, scope: SidecarScope, context: PushContext) -> Plan:
@@ -72,9 +68,7 @@ class _Planner:
 
     def plan(self, name: str) -> Splice:
         """The pieces of the configuration of that name."""
-        pieces = [Piece(_encode_head, name)]
-        pieces += [virtual_host_piece(host) for host in self._hosts(name)]
-        return Splice(name, (*pieces, _TAIL))
+        return Splice(name, route_configuration_pieces(name, self._hosts(name)))
 
     def _hosts(self, name: str) -> Iterator[VirtualHostInputs]:
         host, port = _parse(name)
@@ -83,7 +77,7 @@ class _Planner:
             table = self._table(name, port, egress)
             yield from _sniffed_hosts(table, host) if host else select_virtual_hosts(table)
         if not host:
-            yield _catch_all(self.view)
+            yield select_catch_all(self.view)
 
     def _table(self, name: str, port: int, egress: EgressListener) -> RouteTable:
         if egress not in self.indexes:
@@ -125,34 +119,3 @@ def _sniffed_hosts(table: RouteTable, host: str) -> list[VirtualHostInputs]:
     narrowed = replace(table, services={} if member is None else {host: member})
     found = [each for each in select_virtual_hosts(narrowed) if host in each.domains]
     return [replace(each, domains=("*",)) for each in found[:1]]
-
-
-def _catch_all(view: OutboundView) -> VirtualHostInputs:
-    """What happens to hosts that nobody defined (networking.md §4.8)."""
-    name, cluster = "allow_any", view.fall_through
-    if view.resolves_unknown_names:
-        name, cluster = "allow_any_dynamic_dns", ALLOW_ANY_DNS_CLUSTER
-    elif cluster == BLACK_HOLE_CLUSTER:
-        name, cluster = "block_all", ""
-    headers = view.context.mesh.config.default_config.proxy_headers
-    forwards_host = headers is not None and headers.x_forwarded_host is not None and headers.x_forwarded_host.enabled
-    route = CatchAllRoute(cluster=cluster, forwards_host=bool(forwards_host))
-    return VirtualHostInputs(name=name, domains=("*",), routes=(route,), counts_attempts=view.counts_attempts)
-
-
-def _encode_head(name: str) -> bytes:
-    return encode(RouteConfiguration(name=name))
-
-
-def _encode_tail(_nothing: None) -> bytes:
-    """The rest of the message. Hosts match with and without their port, so no domain has to repeat it."""
-    return encode(
-        RouteConfiguration(
-            validate_clusters=False,
-            max_direct_response_body_size_bytes=_DIRECT_RESPONSE_LIMIT,
-            ignore_port_in_host_matching=True,
-        )
-    )
-
-
-_TAIL = Piece(_encode_tail, None)

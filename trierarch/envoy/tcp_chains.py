@@ -6,16 +6,18 @@ Static conditions (port, source, gateway) are decided here: a view that does not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trierarch.config.destination_rule import ConsistentHash, HashSourceIp
 from trierarch.config.hosts import MESH_GATEWAY, hosts_overlap
-from trierarch.envoy.filter_chains import ChainMatch, FilterChain, config_path
+from trierarch.envoy.filter_chains import ChainMatch, FilterChain
 from trierarch.envoy.names import outbound_cluster
-from trierarch.envoy.tcp_proxy import TcpProxy, WeightedCluster
+from trierarch.envoy.source_metadata import config_path
+from trierarch.envoy.stat_names import END, pattern_stat_name
+from trierarch.envoy.tcp_proxy import NamedHost, TcpProxy, WeightedCluster
 from trierarch.envoy.virtual_host_domains import short_names
-from trierarch.push.model import UNSPECIFIED_ADDRESS, Resolution
+from trierarch.push.model import UNSPECIFIED_ADDRESS, PortProtocol, Resolution
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,8 +161,15 @@ def _default_chain(place: TcpService, server_names: tuple[str, ...]) -> FilterCh
     number = ports[0].number if len(ports) == 1 else place.port.number
     cluster = outbound_cluster(number, "", place.service.hostname)
     policy = place.view.policy(place.service.hostname, "", number)
-    proxy = _proxy(place, cluster, cluster, policy)
+    proxy = replace(_proxy(place, _stat_prefix(place, cluster, number), cluster, policy), resolves=_resolves(place))
     return FilterChain(match=_match(place.ranges, server_names), filters=proxy, outbound=True)
+
+
+def _resolves(place: TcpService) -> NamedHost | None:
+    """A wildcard service whose hosts the proxy resolves by server name."""
+    if place.service.resolution is not Resolution.DYNAMIC_DNS or not place.port.protocol.is_tls:
+        return None
+    return NamedHost(place.service.hostname, place.port.number, place.view.dns_lookup_family)
 
 
 def _routed(
@@ -195,7 +204,7 @@ def _routed_proxy(
     policy = place.view.policy(host, subset, port)
     if len(targets) == 1:
         cluster = outbound_cluster(port, subset, host)
-        return _proxy(place, cluster, cluster, policy)
+        return _proxy(place, _stat_prefix(place, cluster, port, host, subset), cluster, policy)
     clusters = tuple(
         WeightedCluster(outbound_cluster(port, subset, host), weight)
         for (host, subset, port), weight in targets
@@ -223,7 +232,17 @@ def _proxy(
         max_duration=None if tcp is None else tcp.max_connection_duration,
         hashes_source_ip=_hashes_source_ip(policy),
         tunnel=policy.tunnel,
+        reads_mongo=place.port.protocol is PortProtocol.MONGO,
     )
+
+
+def _stat_prefix(place: TcpService, cluster: str, port: int, host: str = "", subset: str = "") -> str:
+    """The cluster's name, or what the mesh's pattern makes of the service (`host` "": the service of this place)."""
+    pattern = place.view.context.mesh.config.outbound_cluster_stat_name
+    service = place.view.scope.by_host.get(host) if host else place.service
+    if not pattern or service is None:
+        return cluster
+    return pattern_stat_name(pattern, service, port, place.port.name, subset, 0).removesuffix(END)
 
 
 def _hashes_source_ip(policy: EffectivePolicy) -> bool:

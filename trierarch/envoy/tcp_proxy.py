@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.proto.envoy.config.listener.v3 import Filter
+from protocol.proto.envoy.extensions.filters.network.mongo_proxy.v3 import MongoProxy
+from protocol.proto.envoy.extensions.filters.network.sni_dynamic_forward_proxy.v3 import (
+    FilterConfig as SniDynamicForwardProxy,
+)
 from protocol.proto.envoy.extensions.filters.network.tcp_proxy.v3 import (
     TcpProxy as TcpProxyMessage,
 )
@@ -19,13 +23,17 @@ from protocol.proto.envoy.extensions.filters.network.tcp_proxy.v3 import (
     TcpProxyWeightedClusterClusterWeight,
 )
 from protocol.proto.envoy.type.v3 import HashPolicy, HashPolicySourceIp
+from trierarch.envoy.discovery import service_dns_cache
 from trierarch.envoy.network_filters import metadata_exchange
 from trierarch.envoy.packing import duration, pack
 
 if TYPE_CHECKING:
+    from protocol.proto.envoy.config.cluster.v3 import ClusterDnsLookupFamily as DnsLookupFamily
     from trierarch.config.destination_rule import Tunnel
 
 TCP_PROXY = "envoy.filters.network.tcp_proxy"
+MONGO_PROXY = "envoy.filters.network.mongo_proxy"
+SNI_DYNAMIC_FORWARD_PROXY = "envoy.extensions.filters.network.sni_dynamic_forward_proxy"
 
 
 class WeightedCluster(NamedTuple):
@@ -35,10 +43,20 @@ class WeightedCluster(NamedTuple):
     weight: int
 
 
+class NamedHost(NamedTuple):
+    """The host that a connection's server name says is resolved by the proxy; `pattern` is the service's wildcard."""
+
+    pattern: str
+    port: int
+    family: DnsLookupFamily
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TcpProxy:
-    """One TCP proxy. `clusters`: the one cluster, or several by weight. Times in seconds. `exchanges_metadata`: Istio's
-    exchange of metadata stands before it.
+    """One TCP proxy.
+
+    `clusters`: the one cluster, or several by weight. Times in seconds. What may stand before it: `exchanges_metadata`
+    (Istio's exchange of who the peers are), `reads_mongo` (statistics of the protocol), `resolves`.
     """
 
     stat_prefix: str
@@ -47,13 +65,27 @@ class TcpProxy:
     max_duration: float | None = None
     hashes_source_ip: bool = False
     tunnel: Tunnel | None = None
+    resolves: NamedHost | None = None
+    reads_mongo: bool = False
     exchanges_metadata: bool = False
 
 
 def build_tcp_filters(proxy: TcpProxy) -> list[Filter]:
     """The network filters of a TCP chain."""
-    last = Filter(name=TCP_PROXY, typed_config=pack(_build_proxy(proxy)))
-    return [metadata_exchange(), last] if proxy.exchanges_metadata else [last]
+    filters = []
+    if proxy.exchanges_metadata:
+        filters.append(metadata_exchange())
+    if proxy.reads_mongo:
+        filters.append(Filter(name=MONGO_PROXY, typed_config=pack(MongoProxy(stat_prefix=proxy.stat_prefix))))
+    if proxy.resolves is not None:
+        filters.append(_build_resolver(proxy.resolves))
+    return [*filters, Filter(name=TCP_PROXY, typed_config=pack(_build_proxy(proxy)))]
+
+
+def _build_resolver(host: NamedHost) -> Filter:
+    cache = service_dns_cache(host.pattern, host.family)
+    config = SniDynamicForwardProxy(dns_cache_config=cache, port_value=host.port)
+    return Filter(name=SNI_DYNAMIC_FORWARD_PROXY, typed_config=pack(config))
 
 
 def _build_proxy(proxy: TcpProxy) -> TcpProxyMessage:

@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.config.hosts import MESH_GATEWAY, hosts_overlap, is_wildcard, most_specific_cover
-from trierarch.envoy.filter_chains import config_path
-from trierarch.envoy.names import outbound_cluster
+from trierarch.envoy.names import ALLOW_ANY_DNS_CLUSTER, BLACK_HOLE_CLUSTER, outbound_cluster
 from trierarch.envoy.route_action import RouteInputs, Target
 from trierarch.envoy.route_filters import mirrors
 from trierarch.envoy.route_hash import consistent_hash
 from trierarch.envoy.route_match import RouteClient, applies, is_catch_all
 from trierarch.envoy.route_retry import DEFAULT_RETRY
+from trierarch.envoy.source_metadata import config_path
 from trierarch.envoy.virtual_host_domains import bracketed, service_domains, with_port
-from trierarch.envoy.virtual_hosts import DefaultRoute, VirtualHostInputs
+from trierarch.envoy.virtual_hosts import CatchAllRoute, DefaultRoute, VirtualHostInputs
 from trierarch.push.model import Resolution
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from trierarch.config.common import Destination
     from trierarch.config.virtual_service import HttpMatch, HttpRetry, HttpRoute
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from trierarch.push.routing import ResolvedVirtualService
     from trierarch.push.sidecar_scope import EgressListener
 
+DYNAMIC_DNS = "allow_any_dynamic_dns"
 DEFAULT_HTTP_PORT = 80
 """Hosts that are no services are served on this port alone."""
 
@@ -69,7 +70,7 @@ def index_services(egress: EgressListener) -> dict[int, dict[str, PortService]]:
     index: dict[int, dict[str, PortService]] = {0: {}}
     for service in egress.services:
         index[0][service.hostname] = PortService(service, service.ports)
-        for port in service.ports:
+        for port in reversed(service.ports):  # of two ports with one number the first counts
             index.setdefault(port.number, {})[service.hostname] = PortService(service, (port,))
     return index
 
@@ -87,12 +88,16 @@ def select_virtual_hosts(table: RouteTable) -> list[VirtualHostInputs]:
     """All virtual hosts but the catch-all, sorted by name."""
     groups = [group for each in table.virtual_services for group in _groups_of(table, each)]
     claimed = {member.service.hostname for group in groups for member in group.members}
-    draft = _Draft(table, known=_known_names(groups))
+    others = [
+        member
+        for host, member in table.services.items()
+        if host not in claimed and member.service.resolution is not Resolution.ALIAS
+    ]
+    draft = _Draft(table, known=frozenset((*claimed, *(member.service.hostname for member in others))))
     for group in groups:
         draft.add_group(group)
-    for host, member in table.services.items():
-        if host not in claimed and member.service.resolution is not Resolution.ALIAS:
-            draft.add_unclaimed(member)
+    for member in others:
+        draft.add_unclaimed(member)
     return sorted(draft.hosts, key=lambda host: host.name)
 
 
@@ -108,7 +113,7 @@ class _Group:
 
 @dataclass(slots=True)
 class _Draft:
-    """The virtual hosts so far, and the names and domains (in lower case) that are taken."""
+    """The virtual hosts so far, and the names and domains (in lower case) that are taken. `known`: services' hosts."""
 
     table: RouteTable
     known: frozenset[str]
@@ -131,6 +136,8 @@ class _Draft:
     def _add_service(self, service: Service, port: int, routes: tuple[RouteInputs | DefaultRoute, ...]) -> None:
         view = self.table.view
         domains = service_domains(service, view.addresses(service), view.key.dns_domain)
+        if self.table.port == 0:
+            domains = with_port(domains, port)
         self._add(service.hostname, port, domains, routes)
 
     def _add(
@@ -140,8 +147,6 @@ class _Draft:
         if name in self.names:
             return
         self.names.add(name)
-        if self.table.port == 0:
-            domains = with_port(domains, port)
         free = self._take(host, domains)
         if self.table.only_ported and port != DEFAULT_HTTP_PORT:
             free = tuple(domain for domain in free if ":" in domain)
@@ -209,15 +214,6 @@ def _owner(table: RouteTable, host: str) -> ResolvedVirtualService | None:
     return None if cover is None else table.owners[cover]
 
 
-def _known_names(groups: Iterable[_Group]) -> frozenset[str]:
-    """The full names of the services that virtual services speak of, with and without port."""
-    names = set()
-    for group in groups:
-        for member in group.members:
-            names |= {member.service.hostname, f"{member.service.hostname}:{group.port}"}
-    return frozenset(names)
-
-
 def _select_routes(table: RouteTable, virtual_service: ResolvedVirtualService) -> tuple[RouteInputs, ...]:
     """The routes that apply, up to the first that takes everything."""
     client = _client(table)
@@ -272,3 +268,16 @@ def _default_route(table: RouteTable, service: Service, port: int) -> DefaultRou
 
 def _default_retry(view: OutboundView) -> HttpRetry:
     return view.context.mesh.config.default_http_retry_policy or DEFAULT_RETRY
+
+
+def select_catch_all(view: OutboundView) -> VirtualHostInputs:
+    """What happens to hosts that nobody defined (networking.md §4.8)."""
+    name, cluster = "allow_any", view.fall_through
+    if view.resolves_unknown_names:
+        name, cluster = DYNAMIC_DNS, ALLOW_ANY_DNS_CLUSTER
+    elif cluster == BLACK_HOLE_CLUSTER:
+        name, cluster = "block_all", ""
+    headers = view.context.mesh.config.default_config.proxy_headers
+    forwards_host = headers is not None and headers.x_forwarded_host is not None and headers.x_forwarded_host.enabled
+    route = CatchAllRoute(cluster=cluster, forwards_host=bool(forwards_host))
+    return VirtualHostInputs(name=name, domains=("*",), routes=(route,), counts_attempts=view.counts_attempts)
