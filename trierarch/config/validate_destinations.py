@@ -42,7 +42,7 @@ def check_weighted(path: str, routes: Sequence[HttpRouteDestination | RouteDesti
         yield from check_destination(f"{path}[{index}].destination", route.destination)
         if route.weight < 0:
             yield Violation(f"{path}[{index}].weight", f"{route.weight} is negative")
-    if len(routes) > 1 and sum(route.weight for route in routes) == 0:
+    if len(routes) > 1 and all(route.weight == 0 for route in routes):
         yield Violation(path, "the weights add up to 0", "give each destination its share as weight")
 
 

@@ -77,7 +77,7 @@ def _check_ambiguity(spec: ServiceEntry) -> Complaints:
             hint = "give the entry addresses, or the port a protocol with names"
             yield Caution(f"spec.ports[{index}]", f"takes all traffic to port {port.number}, wherever it goes", hint)
     for index, host in enumerate(spec.hosts):
-        if is_wildcard(host) and not host.startswith("*."):
+        if is_wildcard(host) and host != "*" and not host.startswith("*."):
             yield Caution(f"spec.hosts[{index}]", "a wildcard that is part of a label is not matched by TLS routes")
 
 

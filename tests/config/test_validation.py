@@ -1,0 +1,245 @@
+"""What is refused and what is only remarked, kind by kind: each rule is broken once and told by its path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.config.reading import ORIGIN, complaints, document
+from trierarch.config.admission import Refused, admit, check
+from trierarch.config.decode import Decoded, decode_mesh_config, decode_mesh_networks
+from trierarch.config.findings import Rejected
+from trierarch.config.regex import fault_of_regex
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TO_A = "route: [{destination: {host: a}}]"
+
+
+@pytest.mark.parametrize(
+    ("route", "path"),
+    [
+        ("{}", ""),
+        (f"{{{TO_A}, redirect: {{uri: /a}}}}", ""),
+        ("{route: [{destination: {host: '*'}}]}", ".route[0].destination.host"),
+        ("{route: [{destination: {host: a, port: {}}}]}", ".route[0].destination.port.number"),
+        ("{route: [{destination: {host: a}}, {destination: {host: b}}]}", ".route"),
+        ("{route: [{destination: {host: a}, weight: 1}, {destination: {host: b}, weight: -1}]}", ".route[1].weight"),
+        (f"{{{TO_A}, timeout: 0.5ms}}", ".timeout"),
+        (f"{{{TO_A}, timeout: 1.0005s}}", ".timeout"),
+        (f"{{{TO_A}, match: [{{uri: {{regex: '('}}}}]}}", ".match[0].uri.regex"),
+        (f"{{{TO_A}, match: [{{method: {{prefix: ''}}}}]}}", ".match[0].method.prefix"),
+        (f"{{{TO_A}, match: [{{headers: {{'@request.auth.claims.x': {{exact: a}}}}}}]}}", None),
+        (f"{{{TO_A}, retries: {{retryOn: 5xx}}}}", ".retries"),
+        (f"{{{TO_A}, retries: {{attempts: 1, retryOn: often}}}}", ".retries.retryOn"),
+        (f"{{{TO_A}, fault: {{abort: {{httpStatus: 100}}}}}}", ".fault.abort.httpStatus"),
+        (
+            f"{{{TO_A}, fault: {{delay: {{fixedDelay: 1s, percentage: {{value: 101}}}}}}}}",
+            ".fault.delay.percentage.value",
+        ),
+        (f"{{{TO_A}, headers: {{request: {{add: {{x: 5%}}}}}}}}", ".headers.request.add[x]"),
+        (f"{{{TO_A}, corsPolicy: {{allowMethods: [GOT]}}}}", ".corsPolicy.allowMethods[0]"),
+        (f"{{{TO_A}, rewrite: {{}}}}", ".rewrite"),
+        ("{redirect: {uri: /a, redirectCode: 200}}", ".redirect.redirectCode"),
+        ("{directResponse: {status: 600}}", ".directResponse.status"),
+        ("{delegate: {name: x}, redirect: {uri: /a}}", ""),
+    ],
+)
+def test_http_routes(route: str, path: str | None):
+    """Each rule about HTTP routes, broken once."""
+    expected = "spec.http[0].match[0].headers[@request.auth.claims.x]" if path is None else f"spec.http[0]{path}"
+    assert complaints("VirtualService", f"{{hosts: [a.b], http: [{route}]}}") == [expected]
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        (f"{{hosts: ['*'], http: [{{{TO_A}}}]}}", "spec.hosts[0]"),
+        (f"{{hosts: ['*.b', a.b], http: [{{{TO_A}}}]}}", "spec.hosts[1]"),
+        (f"{{hosts: [a/b], http: [{{{TO_A}}}]}}", "spec.hosts[0]"),
+        ("{hosts: [a.b]}", "spec"),
+        (f"{{hosts: [a.b], gateways: ['*/x'], http: [{{{TO_A}}}]}}", "spec.gateways[0]"),
+        (f"{{hosts: [a.b], exportTo: ['*', x], http: [{{{TO_A}}}]}}", "spec.exportTo"),
+        (f"{{hosts: [a.b], exportTo: ['~'], http: [{{{TO_A}}}]}}", "spec.exportTo[0]"),
+        (f"{{gateways: [x], http: [{{{TO_A}}}]}}", "spec.gateways"),
+        (f"{{tcp: [{{{TO_A}}}]}}", "spec.tcp"),
+        (f"{{hosts: [a.b], tls: [{{{TO_A}}}]}}", "spec.tls[0].match"),
+        (f"{{hosts: [a.b], tls: [{{match: [{{sniHosts: [c.d]}}], {TO_A}}}]}}", "spec.tls[0].match[0].sniHosts[0]"),
+        (
+            "{hosts: [a.b], tcp: [{match: [{port: 70000}], route: [{destination: {host: a}}]}]}",
+            "spec.tcp[0].match[0].port",
+        ),
+    ],
+)
+def test_virtual_services(spec: str, path: str):
+    """Each rule about the rest of a VirtualService, broken once."""
+    assert complaints("VirtualService", spec) == [path]
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ("{}", "spec.host"),
+        ("{host: a, subsets: [{name: v1}, {name: v1}]}", "spec.subsets[1]"),
+        ("{host: a, exportTo: [x], workloadSelector: {matchLabels: {a: b}}}", "spec.exportTo"),
+    ],
+)
+def test_destination_rules(spec: str, path: str):
+    """Each rule about a DestinationRule, broken once."""
+    assert complaints("DestinationRule", spec) == [path]
+
+
+@pytest.mark.parametrize(
+    ("policy", "path"),
+    [
+        ("{}", ""),
+        ("{connectionPool: {}}", ".connectionPool"),
+        ("{connectionPool: {http: {http2KeepAlive: {interval: 1s}}}}", ".connectionPool.http.http2KeepAlive.timeout"),
+        ("{tls: {mode: MUTUAL, privateKey: k}}", ".tls.clientCertificate"),
+        ("{loadBalancer: {consistentHash: {}}}", ".loadBalancer.consistentHash"),
+        ("{loadBalancer: {warmup: {duration: 1s, aggression: 0.5}}}", ".loadBalancer.warmup.aggression"),
+        (
+            "{loadBalancer: {localityLbSetting: {distribute: [{from: x, to: {y: 99}}]}}}",
+            ".loadBalancer.localityLbSetting.distribute[0].to",
+        ),
+        ("{portLevelSettings: [{tls: {}}]}", ".portLevelSettings[0].port.number"),
+        ("{outlierDetection: {interval: 0s}}", ".outlierDetection.interval"),
+        ("{outlierDetection: {consecutiveErrors: 1}}", ".outlierDetection.consecutiveErrors?"),
+        ("{tunnel: {protocol: GET, targetHost: a, targetPort: 1}}", ".tunnel.protocol"),
+        ("{retryBudget: {percent: 101}}", ".retryBudget.percent"),
+    ],
+)
+def test_traffic_policies(policy: str, path: str):
+    """Each rule about a traffic policy, broken once, for the whole host and for a subset."""
+    assert complaints("DestinationRule", f"{{host: a, trafficPolicy: {policy}}}") == [f"spec.trafficPolicy{path}"]
+    subset = f"{{host: a, subsets: [{{name: s, trafficPolicy: {policy}}}]}}"
+    assert complaints("DestinationRule", subset) == [f"spec.subsets[0].trafficPolicy{path}"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ("{resolution: DNS}", "spec.hosts"),
+        ("{hosts: ['*'], resolution: NONE}", "spec.hosts[0]"),
+        ("{hosts: ['*.a'], resolution: DNS}", "spec.hosts[0]"),
+        ("{hosts: [a], addresses: [x]}", "spec.addresses[0]"),
+        ("{hosts: [a], addresses: [10.0.0.0/8], resolution: DNS}", "spec.addresses[0]"),
+        (
+            "{hosts: [a], ports: [{number: 80, name: x, protocol: http}, {number: 80, name: y, protocol: http}]}",
+            "spec.ports[1]",
+        ),
+        ("{hosts: [a], ports: [{number: 80, name: x, protocol: smtp}]}", "spec.ports[0].protocol"),
+        ("{hosts: [a], endpoints: [{address: 1.1.1.1}]}", "spec.endpoints"),
+        ("{hosts: [a], resolution: STATIC, endpoints: [{address: b.c}]}", "spec.endpoints[0].address"),
+        (
+            "{hosts: [a], resolution: STATIC, endpoints: [{address: 1.1.1.1, ports: {x: 1}}]}",
+            "spec.endpoints[0].ports[x]",
+        ),
+        ("{hosts: [a], resolution: DNS_ROUND_ROBIN, endpoints: [{address: a}, {address: b}]}", "spec.endpoints"),
+        ("{hosts: [a], resolution: DYNAMIC_DNS}", "spec.hosts[0]"),
+        ("{hosts: [a], ports: [{number: 80, name: x, protocol: tcp}]}", "spec.ports[0]?"),
+        ("{hosts: [a], resolution: STATIC}", "spec.endpoints?"),
+    ],
+)
+def test_service_entries(spec: str, path: str):
+    """Each rule about a ServiceEntry, broken once."""
+    assert complaints("ServiceEntry", spec) == [path]
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ("{}", "spec.address"),
+        ("{address: 'a:80'}", "spec.address"),
+        ("{address: 'unix://relative'}", "spec.address"),
+        ("{address: 'unix:///s', ports: {a: 1}}", "spec.ports"),
+        ("{address: 1.1.1.1, ports: {a: 0}}", "spec.ports[a]"),
+        ("{network: n}", "spec.address?"),
+    ],
+)
+def test_workload_entries(spec: str, path: str):
+    """Each rule about a WorkloadEntry, broken once."""
+    assert complaints("WorkloadEntry", spec) == [path]
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ("{}", "spec"),
+        ("{egress: [{hosts: []}]}", "spec.egress[0].hosts"),
+        ("{egress: [{hosts: ['*']}]}", "spec.egress[0].hosts[0]"),
+        ("{egress: [{hosts: ['a/*b']}]}", "spec.egress[0].hosts[0]"),
+        ("{egress: [{hosts: ['./*']}, {hosts: ['a/*']}]}", "spec.egress[0]"),
+        ("{egress: [{hosts: ['./*'], bind: 1.1.1.1}]}", "spec.egress[0].bind?"),
+        ("{egress: [{hosts: ['*/*', 'a/b.c']}]}", "spec.egress[0].hosts[1]?"),
+        ("{ingress: [{defaultEndpoint: '127.0.0.1:1'}]}", "spec.ingress[0].port"),
+        ("{ingress: [{port: {number: 80}, defaultEndpoint: '10.0.0.1:1'}]}", "spec.ingress[0].defaultEndpoint"),
+        ("{ingress: [{port: {number: 80}, bind: 'unix:///x'}]}", "spec.ingress[0].bind"),
+        ("{ingress: [{port: {number: 80}}, {port: {number: 80}}]}", "spec.ingress"),
+        ("{outboundTrafficPolicy: {egressProxy: {host: a.b}}}", "spec.outboundTrafficPolicy.egressProxy"),
+    ],
+)
+def test_sidecars(spec: str, path: str):
+    """Each rule about a Sidecar, broken once."""
+    assert complaints("Sidecar", spec) == [path]
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"proxyListenPort": 0}, "proxyListenPort"),
+        ({"connectTimeout": "0s"}, "connectTimeout"),
+        ({"trustDomain": "a:b"}, "trustDomain"),
+        ({"defaultServiceExportTo": ["*", "a"]}, "defaultServiceExportTo"),
+        ({"extensionProviders": [{"name": "x"}]}, "extensionProviders[x]"),
+        ({"extensionProviders": [{"name": "x", "zipkin": {"service": "a/b"}}]}, "extensionProviders[x].port"),
+        ({"defaultConfig": {"drainDuration": "1.5s"}}, "defaultConfig.drainDuration"),
+        ({"meshMTLS": {"ecdhCurves": ["P-256"]}}, "meshMTLS.ecdhCurves"),
+    ],
+)
+def test_mesh_configs(fields: Mapping[str, object], path: str):
+    """Each rule about the mesh configuration, broken once."""
+    decoded = decode_mesh_config(fields, ORIGIN, "k")
+    assert isinstance(decoded, Decoded)
+    assert [each.path for each in check(decoded).findings] == [path]
+
+
+def test_networks():
+    """Networks: ranges, names of registries, gateways with an address and a port."""
+    gateways = [{"address": "1.1.1.1"}, {"port": 1}]
+    networks = {"n": {"endpoints": [{"fromCidr": "x"}, {"fromRegistry": "a.b"}, {}], "gateways": gateways}}
+    decoded = decode_mesh_networks({"networks": networks}, ORIGIN, "k")
+    assert isinstance(decoded, Decoded)
+    assert [each.path for each in check(decoded).findings] == [
+        "networks[n].endpoints[0].fromCidr",
+        "networks[n].endpoints[1].fromRegistry",
+        "networks[n].endpoints[2]",
+        "networks[n].gateways[0].port",
+        "networks[n].gateways[1]",
+    ]
+
+
+def test_all_violations_are_told():
+    """Not only the first; remarks come along."""
+    answer = admit(document("ServiceEntry", "{hosts: ['*'], exportTo: ['~', '*'], resolution: STATIC}"), ORIGIN, "k")
+    assert isinstance(answer, Refused)
+    assert [type(each) is Rejected for each in answer.findings] == [True, False, True, True]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["a.*", r"^/x/(\d+)/?$", "(?i)abc", "a(?i)b", r"\pL+", "[[:alpha:]]+", r"\Qa(b\E", "(?P<n>a)", "(?U)a+"],
+)
+def test_regular_expressions_of_re2(expression: str):
+    """What RE2 has and Python may not is accepted."""
+    assert fault_of_regex(expression) == ""
+
+
+@pytest.mark.parametrize(
+    "expression", ["(", "a(?=b)", "(?<!a)b", r"(a)\1", "a**", "a++", "[b", "a{2000}", "(?>a)", "*"]
+)
+def test_not_regular_expressions_of_re2(expression: str):
+    """What is malformed, or only in Python, is not."""
+    assert fault_of_regex(expression) != ""
