@@ -187,7 +187,7 @@ class Intake:
         for findings in self._told.values():
             for each in findings.values():
                 if isinstance(each, Rejected):
-                    gauge.labels(each.key.kind if each.key else "document", _subject(each)).set(1)
+                    gauge.labels(*_metric_labels(each)).set(1)
 
 
 def _event(changed: Changed) -> ChangeEvent:
@@ -203,6 +203,11 @@ def _without_line(finding: Finding) -> Finding:
 def _subject(finding: Finding) -> str:
     """The object, or where a document stands that cannot be told apart as one."""
     return str(finding.key) if finding.key else f"{finding.origin.path}:{finding.origin.line}"
+
+
+def _metric_labels(finding: Finding) -> tuple[str, str]:
+    key = finding.key
+    return ("document", _subject(finding)) if key is None else (key.kind, f"{key.namespace}/{key.name}")
 
 
 def _report(source: str, changes: Sequence[Changed], causes: Causes) -> None:
