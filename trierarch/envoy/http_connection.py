@@ -49,6 +49,7 @@ from trierarch.envoy.virtual_hosts import VirtualHostInputs
 
 if TYPE_CHECKING:
     from trierarch.push.mesh import Mesh
+    from trierarch.push.view import InboundKey, OutboundKey
 
 HTTP_CONNECTION_MANAGER = "envoy.filters.network.http_connection_manager"
 SERVER_NAME = "istio-envoy"
@@ -94,27 +95,25 @@ def build_http_connection(connection: HttpConnection) -> list[Filter]:
     return [metadata_exchange(), manager] if exchange else [manager]
 
 
-def select_profile(
-    mesh: Mesh,
-    *,
-    inbound: bool,
-    istio: bool,
-    http10: bool,
-    idle_timeout: float | None,
-) -> HttpProfile:
+def select_profile(key: OutboundKey | InboundKey, mesh: Mesh, *, inbound: bool) -> HttpProfile:
     """What the mesh and the proxy say about connection managers of one direction."""
     remote = mesh.features.sidecar_use_remote_address and not inbound
     return HttpProfile(
         inbound=inbound,
-        istio=istio,
+        istio=key.capabilities.istio,
         metadata_exchange=mesh.features.metadata_exchange,
-        headers=mesh.config.default_config.proxy_headers or ProxyHeaders(),
+        headers=proxy_headers(key, mesh),
         normalization=mesh.config.path_normalization.normalization,
         use_remote_address=remote,
         internal_ranges=_internal_ranges(mesh) if remote else (),
-        http10=http10 or mesh.features.http10,
-        idle_timeout=idle_timeout,
+        http10=key.http10 or mesh.features.http10,
+        idle_timeout=key.idle_timeout,
     )
+
+
+def proxy_headers(key: OutboundKey | InboundKey, mesh: Mesh) -> ProxyHeaders:
+    """Headers that the proxy adds or removes: as its own configuration says, or as the mesh's does."""
+    return key.headers or mesh.config.default_config.proxy_headers or ProxyHeaders()
 
 
 def _internal_ranges(mesh: Mesh) -> tuple[str, ...]:

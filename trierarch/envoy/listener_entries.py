@@ -96,14 +96,7 @@ def select_entries(view: OutboundView) -> tuple[ListenerEntry, ...]:
 
 def outbound_profile(view: OutboundView) -> HttpProfile:
     """What all outbound connection managers of a view have in common."""
-    key = view.key
-    return select_profile(
-        view.context.mesh,
-        inbound=False,
-        istio=key.capabilities.istio,
-        http10=key.http10,
-        idle_timeout=key.idle_timeout,
-    )
+    return select_profile(view.key, view.context.mesh, inbound=False)
 
 
 def _places(view: OutboundView, egress: EgressListener) -> Iterator[Place]:

@@ -9,6 +9,8 @@ from protocol.proto.envoy.config.core.v3 import TrafficDirection
 from protocol.proto.envoy.config.listener.v3 import (
     AdditionalAddress,
     Listener,
+    ListenerConnectionBalanceConfig,
+    ListenerConnectionBalanceConfigExactBalance,
     ListenerFilter,
     ListenerFilterChainMatchPredicate,
     ListenerFilterChainMatchPredicateMatchSet,
@@ -63,6 +65,7 @@ class ListenerFrame:
     hands_on: bool = False
     restores_destination: bool = False
     transparent: bool = False
+    exact_balance: bool = False
 
 
 def frame_piece(frame: ListenerFrame) -> Piece:
@@ -97,6 +100,9 @@ def _apply_binding(listener: Listener, frame: ListenerFrame) -> None:
         listener.max_connections_to_accept_per_socket_event = 1
     else:
         listener.bind_to_port = False
+    if frame.exact_balance:
+        exact = ListenerConnectionBalanceConfigExactBalance()
+        listener.connection_balance_config = ListenerConnectionBalanceConfig(exact_balance=exact)
     if frame.hands_on:
         listener.use_original_dst = True
     if frame.transparent:

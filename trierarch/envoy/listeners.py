@@ -63,6 +63,7 @@ def _plan_entry(view: OutboundView, entry: ListenerEntry) -> Splice:
         bind_to_port=entry.real,
         inspectors=_inspectors(chains),
         detection_timeout=_detection_timeout(view, chains),
+        exact_balance=view.key.exact_balance,
     )
     pieces = [frame_piece(frame), *(chain_piece(chain) for chain in chains)]
     if default is not None:

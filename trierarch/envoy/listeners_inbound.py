@@ -113,13 +113,7 @@ class _Workload:
 
 def plan_inbound_listeners(key: InboundKey, scope: SidecarScope, context: PushContext) -> Plan:
     """virtualInbound, unless nothing is redirected to it, and then the listeners that bind ports of their own."""
-    profile = select_profile(
-        context.mesh,
-        inbound=True,
-        istio=key.capabilities.istio,
-        http10=key.http10,
-        idle_timeout=key.idle_timeout,
-    )
+    profile = select_profile(key, context.mesh, inbound=True)
     workload = _Workload(key=key, scope=scope, context=context, profile=profile)
     bound, captured = _select_ports(workload)
     if workload.captures:
@@ -236,6 +230,7 @@ def _plan_virtual_inbound(workload: _Workload, ports: list[InboundPort]) -> Spli
         inspectors=(_http_inspector(ports, port),),
         detection_timeout=mesh.config.protocol_detection_timeout or 0.0,
         restores_destination=True,
+        exact_balance=workload.key.exact_balance,
         transparent=workload.key.interception is Interception.TPROXY,
     )
     chains = [_black_hole(workload, port), *_chains(workload, [_passthrough(workload), *ports])]
@@ -263,6 +258,7 @@ def _plan_bound(workload: _Workload, port: InboundPort) -> Splice:
         bind_to_port=True,
         inspectors=(HTTP_INSPECTOR,) if port.protocol.is_auto else (),
         detection_timeout=workload.context.mesh.config.protocol_detection_timeout or 0.0,
+        exact_balance=workload.key.exact_balance,
     )
     chains = (chain_piece(chain) for chain in _chains(workload, [port]))
     return Splice(port.http_name, (frame_piece(frame), *chains))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from trierarch.config.mesh_config import MeshOutboundMode
 from trierarch.envoy.discovery import dns_lookup_family
+from trierarch.envoy.http_connection import proxy_headers
 from trierarch.envoy.http_filters import ResolvedHosts
 from trierarch.envoy.names import BLACK_HOLE_CLUSTER, PASSTHROUGH_CLUSTER, outbound_cluster
 from trierarch.push.model import UNSPECIFIED_ADDRESS
@@ -19,6 +20,7 @@ from trierarch.push.traffic import EffectivePolicy, effective_policy, select_rul
 if TYPE_CHECKING:
     from protocol.proto.envoy.config.cluster.v3 import ClusterDnsLookupFamily
     from trierarch.config.common import Destination
+    from trierarch.config.proxy_config import ProxyHeaders
     from trierarch.push.context import PushContext
     from trierarch.push.model import Service, ServicePort
     from trierarch.push.sidecar_scope import SidecarScope
@@ -66,7 +68,7 @@ class OutboundView:
     def reserved_ports(self) -> frozenset[int]:
         """Ports at which the proxy itself listens on all addresses."""
         config = self.context.mesh.config
-        return frozenset((config.proxy_listen_port, config.proxy_inbound_listen_port))
+        return self.key.own_ports | {config.proxy_listen_port, config.proxy_inbound_listen_port}
 
     @property
     def fall_through(self) -> str:
@@ -136,8 +138,6 @@ class OutboundView:
         return host
 
     @property
-    def counts_attempts(self) -> bool:
-        """Whether servers are told how often a request was tried (proxyHeaders.attemptCount)."""
-        headers = self.context.mesh.config.default_config.proxy_headers
-        attempts = headers.attempt_count if headers is not None else None
-        return attempts is None or not attempts.disabled
+    def headers(self) -> ProxyHeaders:
+        """Headers that the proxy adds or removes."""
+        return proxy_headers(self.key, self.context.mesh)

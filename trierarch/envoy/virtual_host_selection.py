@@ -151,7 +151,7 @@ class _Draft:
         if self.table.only_ported and port != DEFAULT_HTTP_PORT:
             free = tuple(domain for domain in free if ":" in domain)
         if free:
-            counts = self.table.view.counts_attempts
+            counts = _counts_attempts(self.table.view)
             self.hosts.append(VirtualHostInputs(name=name, domains=free, routes=routes, counts_attempts=counts))
 
     def _take(self, host: str, domains: tuple[str, ...]) -> tuple[str, ...]:
@@ -277,7 +277,12 @@ def select_catch_all(view: OutboundView) -> VirtualHostInputs:
         name, cluster = DYNAMIC_DNS, ALLOW_ANY_DNS_CLUSTER
     elif cluster == BLACK_HOLE_CLUSTER:
         name, cluster = "block_all", ""
-    headers = view.context.mesh.config.default_config.proxy_headers
-    forwards_host = headers is not None and headers.x_forwarded_host is not None and headers.x_forwarded_host.enabled
-    route = CatchAllRoute(cluster=cluster, forwards_host=bool(forwards_host))
-    return VirtualHostInputs(name=name, domains=("*",), routes=(route,), counts_attempts=view.counts_attempts)
+    forwarded = view.headers.x_forwarded_host
+    route = CatchAllRoute(cluster=cluster, forwards_host=forwarded is not None and bool(forwarded.enabled))
+    return VirtualHostInputs(name=name, domains=("*",), routes=(route,), counts_attempts=_counts_attempts(view))
+
+
+def _counts_attempts(view: OutboundView) -> bool:
+    """Whether servers are told how often a request was tried."""
+    attempts = view.headers.attempt_count
+    return attempts is None or not attempts.disabled

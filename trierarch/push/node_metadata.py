@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from protocol.errors import RemoteError
-from trierarch.config.scalars import parse_duration
+from trierarch.config.proxy_config import ProxyHeaders
+from trierarch.config.scalars import Malformed, Notes, parse_duration
+from trierarch.config.schema import read_document
 
 INVALID_ARGUMENT = 3
 """The gRPC status of a Node that cannot be understood."""
@@ -53,6 +56,18 @@ class NodeMetadata:
         if seconds is None:
             raise _wrong(key, "a duration", text)
         return seconds
+
+    def proxy_headers(self, key: str) -> ProxyHeaders | None:
+        """The headers that a proxy configuration (a ProxyConfig as JSON data) speaks of; None without one."""
+        config = self._values.get(key)
+        if not isinstance(config, dict):
+            return None
+        headers = config.get("proxyHeaders") or {}
+        try:
+            found = read_document(ProxyHeaders, {"spec": headers}, "spec", Notes(unknown_fields=False))
+        except Malformed as fault:
+            raise _wrong(key, f"a proxy configuration: {fault.reason}", headers) from fault
+        return cast("ProxyHeaders", found)
 
     def parts(self, key: str) -> tuple[str, ...]:
         """The parts of a comma list."""

@@ -18,6 +18,8 @@ from trierarch.push.node_metadata import INVALID_ARGUMENT, NodeMetadata
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from trierarch.config.proxy_config import ProxyHeaders
+
 
 class ProxyType(StrEnum):
     """First part of the node id."""
@@ -69,7 +71,11 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proxy:
-    """A client of the control plane. `id` is "pod.namespace", `node_id` the whole "type~ip~id~domain"."""
+    """A client of the control plane. `id` is "pod.namespace", `node_id` the whole "type~ip~id~domain".
+
+    `own_ports`: where its bootstrap listens on all addresses. `balances_*`: its threads share connections exactly.
+    `headers`: those that its own proxy configuration says it adds or removes; None leaves them to the mesh.
+    """
 
     node_id: str
     type: ProxyType
@@ -93,6 +99,10 @@ class Proxy:
     http10: bool = False
     http_proxy_port: int = 0
     idle_timeout: float | None = None
+    own_ports: frozenset[int] = frozenset()
+    balances_inbound: bool = False
+    balances_outbound: bool = False
+    headers: ProxyHeaders | None = None
     capabilities: Capabilities = Capabilities()
     metadata: Mapping[str, object] = field(default_factory=dict, compare=False, hash=False, repr=False)
 
@@ -165,6 +175,10 @@ def build_proxy(node: NodeInfo, *, default_cluster: str = "") -> Proxy:
         http10=metadata.flag("HTTP10"),
         http_proxy_port=metadata.number("HTTP_PROXY_PORT"),
         idle_timeout=metadata.seconds("IDLE_TIMEOUT"),
+        own_ports=frozenset(filter(None, map(metadata.number, ("ENVOY_STATUS_PORT", "ENVOY_PROMETHEUS_PORT")))),
+        balances_inbound=metadata.flag("INBOUND_LISTENER_EXACT_BALANCE"),
+        balances_outbound=metadata.flag("OUTBOUND_LISTENER_EXACT_BALANCE"),
+        headers=metadata.proxy_headers("PROXY_CONFIG"),
         capabilities=_capabilities(node.extensions, metadata),
         metadata=node.metadata,
     )

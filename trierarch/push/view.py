@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trierarch.config.objects import ConfigObject
+    from trierarch.config.proxy_config import ProxyHeaders
     from trierarch.config.sidecar import Sidecar
     from trierarch.push.context import PushContext
     from trierarch.push.model import ServiceTarget
@@ -40,7 +41,8 @@ class OutboundKey:
 
     `labels` holds only labels that some selector, failover priority or sourceLabels of the snapshot mentions;
     `node_name` is "" unless something depends on the node. `own_addresses` holds only addresses at which headless
-    services would otherwise make the proxy call itself.
+    services would otherwise make the proxy call itself; `own_ports` those at which its bootstrap listens. `headers`:
+    see `Proxy`.
     """
 
     type: ProxyType
@@ -61,6 +63,9 @@ class OutboundKey:
     generator: str
     istio_version: str
     own_addresses: frozenset[str]
+    own_ports: frozenset[int] = frozenset()
+    exact_balance: bool = False
+    headers: ProxyHeaders | None = None
     capabilities: Capabilities
 
 
@@ -68,8 +73,8 @@ class OutboundKey:
 class InboundKey:
     """What decides a proxy's inbound configuration.
 
-    `address` is the proxy's first IP where the configuration names it (mode NONE, Sidecar ingress with defaultEndpoint
-    0.0.0.0), else "".
+    `address` is the proxy's first IP where the configuration names it (mode NONE, Sidecar ingress without bind or with
+    defaultEndpoint 0.0.0.0), else "". `headers` and `exact_balance`: as for the outbound key.
     """
 
     type: ProxyType
@@ -82,6 +87,8 @@ class InboundKey:
     http10: bool
     idle_timeout: float | None
     istio_version: str
+    exact_balance: bool = False
+    headers: ProxyHeaders | None = None
     capabilities: Capabilities
 
 
@@ -117,6 +124,8 @@ def select_view(proxy: Proxy, context: PushContext) -> View:
             http10=proxy.http10,
             idle_timeout=proxy.idle_timeout,
             istio_version=proxy.istio_version,
+            exact_balance=proxy.balances_inbound,
+            headers=proxy.headers,
             capabilities=proxy.capabilities,
         ),
     )
@@ -144,6 +153,9 @@ def _outbound_key(
         generator=proxy.generator,
         istio_version=proxy.istio_version,
         own_addresses=frozenset(proxy.ips) & context.endpoints.listening,
+        own_ports=proxy.own_ports,
+        exact_balance=proxy.balances_outbound,
+        headers=proxy.headers,
         capabilities=proxy.capabilities,
     )
 
@@ -154,7 +166,7 @@ def _mentioned(labels: Mapping[str, str], keys: frozenset[str]) -> frozenset[tup
 
 def _names_own_address(proxy: Proxy, sidecar: ConfigObject[Sidecar] | None) -> bool:
     ingress = sidecar.spec.ingress if sidecar else ()
-    own = any(listener.default_endpoint.startswith(("0.0.0.0:", "[::]:")) for listener in ingress)
+    own = any(not listener.bind or listener.default_endpoint.startswith(("0.0.0.0:", "[::]:")) for listener in ingress)
     return own or proxy.interception is Interception.NONE
 
 
