@@ -169,6 +169,7 @@ async def test_everything_is_sent_again_on_request(mail, lines, nursery, autojum
     mail.inbox.post(CausesSettled(last_cause=2))
     await mail.inbox.send(said(subject("a")))
     await mail.inbox.send(said(subject("b")))
+    await wait_all_tasks_blocked()
     mail.inbox.post(CausesSettled(last_cause=3))
     await trio.sleep(9)
     mail.inbox.post(ResendConfig(asked_by="debouncer"))
