@@ -181,7 +181,7 @@ def test_the_ports_protocol_decides_what_is_spoken(port, expected):
         (IPMode.IPV4, True, ["127.0.0.6"]),
         (IPMode.IPV6, True, ["::6"]),
         (IPMode.DUAL, True, ["127.0.0.6", "::6"]),
-        (IPMode.DUAL, False, ["127.0.0.6"]),
+        (IPMode.DUAL, False, ["127.0.0.6", "::6"]),
     ],
 )
 def test_the_source_address_that_capture_lets_through(mode, dual_stack, expected):

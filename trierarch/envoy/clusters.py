@@ -19,11 +19,21 @@ from trierarch.envoy.load_balancing import build_common_lb_config, set_load_bala
 from trierarch.envoy.outlier import build_outlier_detection
 from trierarch.envoy.outline import ClusterOutline, Discovery, outline_clusters
 from trierarch.envoy.packing import encode_resource
-from trierarch.envoy.protocol_options import HttpSettings, build_protocol_options, outbound_version
+from trierarch.envoy.protocol_options import HttpSettings, build_protocol_options, keeps_header_case, outbound_version
 from trierarch.envoy.stat_names import pattern_stat_name, plain_stat_name
 from trierarch.envoy.units import Plan, Unit
+from trierarch.envoy.upstream_tls import (
+    NOBODY,
+    Certificates,
+    Peers,
+    Security,
+    select_checks,
+    select_mode,
+    select_peers,
+    set_transport,
+)
 from trierarch.push.model import Resolution
-from trierarch.push.proxy import IPMode, ProxyType
+from trierarch.push.proxy import IPMode, ProxyType, SecretSource
 from trierarch.push.traffic import select_rule
 
 if TYPE_CHECKING:
@@ -49,21 +59,33 @@ class ClusterTraits(NamedTuple):
     type: ProxyType
     ip_mode: IPMode
     istio: bool
+    secrets: SecretSource = SecretSource.NONE
 
 
 class ServiceClusters(NamedTuple):
-    """All that the clusters of a service are made of. `assignments`: the endpoints of those that list them inline."""
+    """All that the clusters of a service are made of.
+
+    `assignments`: the endpoints of those that list them inline; `peers`: NOBODY for a client without TLS.
+    """
 
     service: Service
     rule: MergedRule | None
     mesh: Mesh
     traits: ClusterTraits
+    peers: Peers = NOBODY
     assignments: tuple[AssignmentInputs, ...] = ()
+
+    @property
+    def security(self) -> Security:
+        """What decides the TLS of the clusters."""
+        exchanges = self.mesh.features.metadata_exchange
+        certificates = Certificates(self.traits.secrets, exchanges=exchanges, rewrites_alpn=self.traits.istio)
+        return Security(certificates, self.peers, self.traits.type, self.mesh.config)
 
 
 def cluster_traits(key: OutboundKey) -> ClusterTraits:
     """The traits of the proxies of a view."""
-    return ClusterTraits(type=key.type, ip_mode=key.ip_mode, istio=key.capabilities.istio)
+    return ClusterTraits(key.type, key.ip_mode, key.capabilities.istio, key.capabilities.secrets)
 
 
 def plan_outbound_clusters(key: OutboundKey, scope: SidecarScope, context: PushContext) -> Plan:
@@ -73,6 +95,8 @@ def plan_outbound_clusters(key: OutboundKey, scope: SidecarScope, context: PushC
     for service in scope.services:
         rule = select_rule(scope.rules.get(service.hostname, ()), key.scope.namespace, key.labels)
         inputs = ServiceClusters(service, rule, mesh, traits)
+        if traits.secrets is not SecretSource.NONE:
+            inputs = inputs._replace(peers=select_peers(_outlines(inputs), context.endpoints.of(service.id)))
         if service.resolution in (Resolution.DNS, Resolution.DNS_ROUND_ROBIN):
             inline = (outline for outline in _outlines(inputs) if outline.discovery.is_dns)
             inputs = inputs._replace(assignments=tuple(narrowing.inputs(outline, context) for outline in inline))
@@ -94,29 +118,37 @@ def _build_clusters(inputs: ServiceClusters) -> Iterator[Cluster]:
         assignment = inline.get(outline.name)
         # Envoy accepts a DNS cluster without endpoints, but istiod sends none: routes to it then fail as unknown.
         if not outline.discovery.is_dns or (assignment is not None and assignment.endpoints):
-            yield build_cluster(outline, inputs.mesh, inputs.traits, assignment)
+            yield build_cluster(outline, inputs, assignment)
 
 
 def build_cluster(
-    outline: ClusterOutline, mesh: Mesh, traits: ClusterTraits, assignment: ClusterLoadAssignment | None = None
+    outline: ClusterOutline, inputs: ServiceClusters, assignment: ClusterLoadAssignment | None = None
 ) -> Cluster:
-    """One outbound cluster, without TLS."""
-    config, policy = mesh.config, outline.policy
+    """One outbound cluster."""
+    mesh, traits, security = inputs.mesh, inputs.traits, inputs.security
+    config, policy, mode = mesh.config, outline.policy, select_mode(outline, security)
     pool, outlier = policy.connection_pool, policy.outlier_detection
     version = outbound_version(outline.port.protocol, pool, config, traits.type)
-    codes = outlier.outlier_detection_http_error_codes if outlier is not None else ()
+    http = HttpSettings(
+        version=version,
+        pool=pool,
+        error_codes=outlier.outlier_detection_http_error_codes if outlier is not None else (),
+        keeps_header_case=keeps_header_case(outline.port.protocol, config),
+        checks=select_checks(mode),
+    )
     cluster = Cluster(
         name=outline.name,
         alt_stat_name=_stat_name(outline, config.outbound_cluster_stat_name),
         connect_timeout=connect_timeout(pool, config),
         circuit_breakers=build_circuit_breakers(pool, policy.retry_budget),
         upstream_connection_options=build_connection_options(pool, config),
-        typed_extension_protocol_options=build_protocol_options(HttpSettings(version, pool, codes)),
+        typed_extension_protocol_options=build_protocol_options(http),
         load_assignment=assignment,
         outlier_detection=build_outlier_detection(outlier) if outlier is not None else None,
     )
     set_discovery(cluster, outline, config, dns_lookup_family(traits.ip_mode, mesh.features.dual_stack))
     _set_balancing(cluster, outline)
+    set_transport(cluster, outline, mode, version, security)
     if traits.istio:
         cluster.metadata = outbound_metadata(outline, mesh.features.telemetry_labels)
         cluster.filters = [exchange_filter()] if mesh.features.metadata_exchange else []

@@ -20,7 +20,7 @@ from trierarch.envoy.clusters_fixed import InboundPassthrough, build_inbound_pas
 from trierarch.envoy.connection_pool import build_circuit_breakers, build_connection_options, connect_timeout
 from trierarch.envoy.names import inbound_cluster
 from trierarch.envoy.packing import duration, encode_resource
-from trierarch.envoy.protocol_options import HttpSettings, build_protocol_options, inbound_version
+from trierarch.envoy.protocol_options import HttpSettings, build_protocol_options, inbound_version, keeps_header_case
 from trierarch.envoy.stat_names import pattern_stat_name, plain_stat_name
 from trierarch.envoy.units import Plan, Unit
 from trierarch.push.port_protocols import parse_protocol
@@ -30,6 +30,7 @@ from trierarch.push.traffic import effective_policy, select_rule
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from protocol.proto.envoy.config.core.v3 import Metadata
     from protocol.xds.resources import Resource
     from trierarch.config.destination_rule import ConnectionPool
     from trierarch.config.sidecar import IngressListener, SidecarPort
@@ -190,11 +191,12 @@ def _services(targets: Sequence[ServiceTarget], context: PushContext) -> tuple[S
 
 
 def _rule(services: tuple[Service, ...], workload: Workload) -> MergedRule | None:
-    """The rule of the winning service. Those with a selector are for clients."""
+    """The rule of the winning service, if it has a policy. Those with a selector are for clients."""
     if not services:
         return None
     rules = workload.scope.rules.get(services[0].hostname, ())
-    return select_rule(rules, workload.key.scope.namespace, labels=None)
+    rule = select_rule(rules, workload.key.scope.namespace, labels=None)
+    return rule if rule is not None and rule.spec.traffic_policy is not None else None
 
 
 def build_inbound_cluster(inputs: InboundCluster) -> tuple[Resource, ...]:
@@ -207,19 +209,27 @@ def build_inbound_cluster(inputs: InboundCluster) -> tuple[Resource, ...]:
         circuit_breakers=build_circuit_breakers(inputs.pool),
         upstream_connection_options=build_connection_options(inputs.pool, config),
         typed_extension_protocol_options=build_protocol_options(
-            HttpSettings(inbound_version(inputs.protocol, inputs.pool), inputs.pool)
+            HttpSettings(
+                version=inbound_version(inputs.protocol, inputs.pool),
+                pool=inputs.pool,
+                keeps_header_case=keeps_header_case(inputs.protocol, config),
+            )
         ),
         common_lb_config=ClusterCommonLbConfig(),
-        metadata=inbound_metadata(inputs.services, inputs.rule) if inputs.istio else None,
+        metadata=_metadata(inputs) if inputs.istio else None,
     )
     _set_application(cluster, inputs)
     return (encode_resource(cluster.name, cluster),)
 
 
+def _metadata(inputs: InboundCluster) -> Metadata | None:
+    return inbound_metadata(inputs.services if inputs.mesh.features.telemetry_labels else (), inputs.rule)
+
+
 def _set_application(cluster: Cluster, inputs: InboundCluster) -> None:
     application = inputs.application
     if application.binds:
-        cluster.upstream_bind_config = inbound_bind_config(inputs.ip_mode, inputs.mesh.features.dual_stack)
+        cluster.upstream_bind_config = inbound_bind_config(inputs.ip_mode)
     if application == ORIGINAL:
         cluster.type = ClusterDiscoveryType.ORIGINAL_DST
         cluster.lb_policy = ClusterLbPolicy.CLUSTER_PROVIDED

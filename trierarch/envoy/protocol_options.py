@@ -5,8 +5,16 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from protocol.proto.envoy.config.core.v3 import Http1ProtocolOptions, Http2ProtocolOptions, KeepaliveSettings
+from protocol.proto.envoy.config.core.v3 import (
+    Http1ProtocolOptions,
+    Http1ProtocolOptionsHeaderKeyFormat,
+    Http2ProtocolOptions,
+    KeepaliveSettings,
+    TypedExtensionConfig,
+    UpstreamHttpProtocolOptions,
+)
 from protocol.proto.envoy.config.core.v3 import HttpProtocolOptions as CommonHttpProtocolOptions
+from protocol.proto.envoy.extensions.http.header_formatters.preserve_case.v3 import PreserveCaseFormatterConfig
 from protocol.proto.envoy.extensions.upstreams.http.v3 import (
     HttpProtocolOptions,
     HttpProtocolOptionsExplicitHttpConfig,
@@ -18,13 +26,13 @@ from trierarch.config.mesh_config import MeshH2UpgradePolicy
 from trierarch.envoy.connection_pool import http_pool, tcp_pool
 from trierarch.envoy.outlier import build_error_matcher
 from trierarch.envoy.packing import duration, pack
+from trierarch.push.model import PortProtocol
 from trierarch.push.proxy import ProxyType
 
 if TYPE_CHECKING:
     from protocol.proto.google.protobuf import Any as PackedMessage
     from trierarch.config.destination_rule import ConnectionPool, HttpPool
     from trierarch.config.mesh_config import MeshConfig
-    from trierarch.push.model import PortProtocol
 
 EXTENSION = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 PASSTHROUGH_IDLE_TIMEOUT = 300.0
@@ -38,12 +46,21 @@ class Version(Enum):
     AS_CLIENT = "as the client"
 
 
+class PeerChecks(NamedTuple):
+    """What Envoy takes from the request: the server name to ask for, and to check the certificate against."""
+
+    sni: bool = False
+    certificate: bool = False
+
+
 class HttpSettings(NamedTuple):
     """What decides the options of one cluster."""
 
     version: Version
     pool: ConnectionPool | None
     error_codes: tuple[int, ...] = ()
+    keeps_header_case: bool = False
+    checks: PeerChecks = PeerChecks()
 
 
 def outbound_version(
@@ -78,39 +95,57 @@ def _upgrades(protocol: PortProtocol, http: HttpPool, mesh: MeshConfig) -> bool:
 def build_protocol_options(settings: HttpSettings) -> dict[str, PackedMessage]:
     """The entry for `typed_extension_protocol_options`; empty if there is nothing to say."""
     common = _common_options(settings.pool)
-    if settings.version is Version.NOT_STATED and common is None and not settings.error_codes:
+    states_more = settings.error_codes or settings.keeps_header_case or settings.checks.sni
+    if settings.version is Version.NOT_STATED and common is None and not states_more:
         return {}
     options = HttpProtocolOptions(common_http_protocol_options=common)
+    _set_version(options, settings)
+    if settings.error_codes:
+        matcher = build_error_matcher(settings.error_codes)
+        options.outlier_detection = HttpProtocolOptionsOutlierDetection(error_matcher=matcher)
+    if settings.checks.sni:
+        options.upstream_http_protocol_options = UpstreamHttpProtocolOptions(
+            auto_sni=True, auto_san_validation=settings.checks.certificate
+        )
+    return {EXTENSION: pack(options)}
+
+
+def _set_version(options: HttpProtocolOptions, settings: HttpSettings) -> None:
+    http1 = _http1_options(settings.keeps_header_case)
     match settings.version:
         case Version.AS_CLIENT:
-            options.use_downstream_protocol_config = as_client()
+            options.use_downstream_protocol_config = HttpProtocolOptionsUseDownstreamHttpConfig(
+                http_protocol_options=http1, http2_protocol_options=Http2ProtocolOptions()
+            )
         case Version.HTTP2:
             http2 = _http2_options(http_pool(settings.pool))
             options.explicit_http_config = HttpProtocolOptionsExplicitHttpConfig(http2_protocol_options=http2)
         case Version.NOT_STATED:  # the message is not valid without a version
-            http1 = Http1ProtocolOptions()
             options.explicit_http_config = HttpProtocolOptionsExplicitHttpConfig(http_protocol_options=http1)
-    if settings.error_codes:
-        matcher = build_error_matcher(settings.error_codes)
-        options.outlier_detection = HttpProtocolOptionsOutlierDetection(error_matcher=matcher)
+
+
+def build_passthrough_options(mesh: MeshConfig) -> dict[str, PackedMessage]:
+    """The options of clusters that carry whatever comes (networking.md §2.11)."""
+    options = HttpProtocolOptions(
+        common_http_protocol_options=CommonHttpProtocolOptions(idle_timeout=duration(PASSTHROUGH_IDLE_TIMEOUT))
+    )
+    keeps_case = keeps_header_case(PortProtocol.UNSUPPORTED, mesh)
+    _set_version(options, HttpSettings(Version.AS_CLIENT, pool=None, keeps_header_case=keeps_case))
     return {EXTENSION: pack(options)}
 
 
-def build_passthrough_options() -> dict[str, PackedMessage]:
-    """The options of clusters that carry whatever comes (networking.md §2.11)."""
-    common = CommonHttpProtocolOptions(idle_timeout=duration(PASSTHROUGH_IDLE_TIMEOUT))
-    return {
-        EXTENSION: pack(
-            HttpProtocolOptions(common_http_protocol_options=common, use_downstream_protocol_config=as_client())
-        )
-    }
+def keeps_header_case(protocol: PortProtocol, mesh: MeshConfig) -> bool:
+    """Whether HTTP/1.1 headers keep the case that the client wrote: where HTTP/1.1 may be spoken at all."""
+    headers = mesh.default_config.proxy_headers
+    wanted = headers is not None and bool(headers.preserve_http1_header_case)
+    return wanted and (protocol.is_auto or (protocol.is_http and not protocol.is_http2))
 
 
-def as_client() -> HttpProtocolOptionsUseDownstreamHttpConfig:
-    """Speak to the endpoint what the client spoke."""
-    return HttpProtocolOptionsUseDownstreamHttpConfig(
-        http_protocol_options=Http1ProtocolOptions(), http2_protocol_options=Http2ProtocolOptions()
-    )
+def _http1_options(keeps_case: bool) -> Http1ProtocolOptions:
+    if not keeps_case:
+        return Http1ProtocolOptions()
+    formatter = TypedExtensionConfig(name="preserve_case", typed_config=pack(PreserveCaseFormatterConfig()))
+    return Http1ProtocolOptions(header_key_format=Http1ProtocolOptionsHeaderKeyFormat(stateful_formatter=formatter))
 
 
 def _common_options(pool: ConnectionPool | None) -> CommonHttpProtocolOptions | None:
