@@ -69,7 +69,6 @@ def configure_logs(level: str = "info", *, console: bool | None = None, stream: 
         processors=[*_COMMON, *(_CONSOLE if readable else _JSON)],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.WriteLoggerFactory(file=target),
-        cache_logger_on_first_use=True,
     )
 
 
