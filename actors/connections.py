@@ -19,6 +19,7 @@ import trio
 
 from actors import connection
 from actors.connection import Outlets, Slot
+from actors.factory import Factory, open_factory
 from actors.mailbox import Abandoned, Reply
 from actors.messages import (
     Announce,
@@ -30,7 +31,7 @@ from actors.messages import (
     StreamAccepted,
     StreamStatus,
 )
-from actors.supervision import ChildSpec, Factory, Restart, SupervisorHandle, open_factory
+from actors.supervision import ChildSpec, Restart, SupervisorHandle
 from protocol.xds.session import AdsSession
 from trierarch.envoy.types import TYPE_RULES
 

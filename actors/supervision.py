@@ -1,6 +1,6 @@
 """Supervision on trio: drives the tree that `actors.tree` describes. `except Exception` stands here and nowhere else.
 
-Theory of operation. Each child has a slot (`_Child`) that outlives its lives. A life runs in a task of its own under
+Theory of operation. Each child has a slot (`Child`) that outlives its lives. A life runs in a task of its own under
 the slot's cancel scope and never raises: its ending is put down in the slot and the supervisor's doorbell rings. The
 supervisor's loop knows three things to do: start who is due (left to right, waiting for each one's handshake), settle
 who is down (count it, stop whoever is affected, right to left, and set the time at which they are due again), and sleep
@@ -19,7 +19,7 @@ Every event is one log line with the keys `supervisor`, `child`, `reason` and `r
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -46,19 +46,18 @@ from actors.tree import (
 from protocol.errors import LocalError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection
+    from collections.abc import Callable, Collection
 
 __all__ = [
+    "Child",
     "ChildSpec",
     "ChildState",
     "ChildStatistics",
-    "Factory",
     "IntensityExceeded",
     "Restart",
     "Strategy",
     "SupervisorHandle",
     "SupervisorSpec",
-    "open_factory",
     "supervise",
 ]
 
@@ -108,7 +107,7 @@ class SupervisorHandle:
     """A view of a running tree for the debug pages, the kill command and tests. Made by the wiring before the tree."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, Collection[_Child]] = {}
+        self._groups: dict[str, Collection[Child]] = {}
 
     def kill(self, name: str) -> bool:
         """End a child as if it had crashed: it is counted and restarted. False if there is no such child up."""
@@ -118,10 +117,10 @@ class SupervisorHandle:
         """All children, those of a supervisor side by side in the order of starting."""
         return tuple(child.statistics() for child in self._children())
 
-    def _children(self) -> tuple[_Child, ...]:
+    def _children(self) -> tuple[Child, ...]:
         return tuple(child for group in self._groups.values() for child in group)
 
-    def register(self, supervisor: str, children: Collection[_Child]) -> None:
+    def register(self, supervisor: str, children: Collection[Child]) -> None:
         """From a supervisor at its start: these are its children, kept up to date by it."""
         self._groups[supervisor] = children
 
@@ -130,7 +129,7 @@ class SupervisorHandle:
         self._groups.pop(supervisor, None)
 
 
-class _Child:
+class Child:
     """The slot of one child: its life now, if it has one, and what is remembered of those before."""
 
     def __init__(self, spec: ChildSpec, supervisor: str, recent: RestartWindow, ring: Callable[[], None]) -> None:
@@ -259,7 +258,7 @@ class _Child:
 class _Handshake:
     """The `task_status` of a child: notes that it is up before it tells the supervisor, who waits for that."""
 
-    def __init__(self, child: _Child, outer: trio.TaskStatus[None]) -> None:
+    def __init__(self, child: Child, outer: trio.TaskStatus[None]) -> None:
         self._child = child
         self._outer = outer
         self._done = False
@@ -287,7 +286,7 @@ class _Supervisor:
         self._window = RestartWindow(intensity=spec.intensity, period=spec.period)
         self._ring, self._bell = trio.open_memory_channel[None](1)
         self._children = tuple(
-            _Child(self._as_child(child), spec.name, self._window, self._wake) for child in spec.children
+            Child(self._as_child(child), spec.name, self._window, self._wake) for child in spec.children
         )
 
     def _as_child(self, spec: ChildSpec | SupervisorSpec) -> ChildSpec:
@@ -332,7 +331,7 @@ class _Supervisor:
             if child.state is ChildState.DOWN:
                 return
 
-    async def _settle(self, child: _Child) -> IntensityExceeded | None:
+    async def _settle(self, child: Child) -> IntensityExceeded | None:
         """Decide what follows from a child's being down."""
         if not wants_restart(child.spec.restart, child.ending):
             child.state = ChildState.STOPPED
@@ -350,13 +349,13 @@ class _Supervisor:
                 each.state, each.due = ChildState.WAITING, child.due
         return None
 
-    def _give_up(self, child: _Child) -> IntensityExceeded:
+    def _give_up(self, child: Child) -> IntensityExceeded:
         child.report("intensity_exceeded", reason(child.ending))
         failure = IntensityExceeded(self._spec.name, self._window, tuple(each.statistics() for each in self._children))
         failure.__cause__ = child.ending.error if isinstance(child.ending, Crashed) else None
         return failure
 
-    async def _stop(self, children: tuple[_Child, ...]) -> None:
+    async def _stop(self, children: tuple[Child, ...]) -> None:
         for child in reversed(children):
             await child.stop()
 
@@ -387,71 +386,3 @@ async def _cancel_when_cancelled(scope: trio.CancelScope) -> None:
         await trio.sleep_forever()
     finally:
         scope.cancel()
-
-
-class Factory:
-    """Supervises children of one kind that come and go: each by itself, with an intensity of its own.
-
-    Made by `open_factory`. A child that crashes too often is given up: its callback is called and nobody else notices.
-    """
-
-    def __init__(self, name: str, nursery: trio.Nursery, window: RestartWindow) -> None:
-        self._name = name
-        self._nursery = nursery
-        self._window = window
-        self._children: dict[str, _Child] = {}
-
-    @property
-    def children(self) -> Collection[_Child]:
-        """Those that are there now; changes as they come and go."""
-        return self._children.values()
-
-    async def start(self, spec: ChildSpec, *, on_giving_up: Callable[[str], None]) -> None:
-        """Start a child and wait until it is up or has failed for the first time.
-
-        `on_giving_up` is called with the reason when it has crashed too often. Raises `LocalError` if there is a child
-        of that name.
-        """
-        if spec.name in self._children:
-            raise LocalError(f"{self._name} has a child {spec.name} already")
-        self._children[spec.name] = _Child(spec, self._name, self._window, lambda: None)
-        await self._nursery.start(self._keep, self._children[spec.name], on_giving_up)
-
-    async def _keep(
-        self, child: _Child, on_giving_up: Callable[[str], None], *, task_status: trio.TaskStatus[None]
-    ) -> None:
-        """Life after life, until a child has come to its end or it has been too much."""
-        try:
-            await child.live(task_status=task_status)
-            while child.state is ChildState.DOWN and wants_restart(child.spec.restart, child.ending):
-                if child.count_restart(trio.current_time()):
-                    child.report("intensity_exceeded", reason(child.ending))
-                    on_giving_up(reason(child.ending))
-                    return
-                await trio.sleep_until(child.due)
-                await child.live(task_status=trio.TASK_STATUS_IGNORED)
-        finally:
-            del self._children[child.spec.name]
-
-    async def stop(self) -> None:
-        """Stop all children at once: they do not depend on each other."""
-        async with trio.open_nursery() as nursery:
-            for child in self.children:
-                nursery.start_soon(child.stop)
-
-
-@asynccontextmanager
-async def open_factory(
-    name: str, *, handle: SupervisorHandle, intensity: int = 1, period: float = 5.0
-) -> AsyncIterator[Factory]:
-    """A factory for the length of a block; its children are stopped at the end. The intensity is that of each child."""
-    async with trio.open_nursery() as nursery:
-        factory = Factory(name, nursery, RestartWindow(intensity=intensity, period=period))
-        handle.register(name, factory.children)
-        try:
-            yield factory
-        finally:
-            handle.forget(name)
-            with trio.CancelScope(shield=True):
-                await factory.stop()
-            nursery.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""Supervision: the driver, under the autojump clock. The policy alone is tested in `test_tree.py`."""
+"""Supervision: the driver and the factory, under the autojump clock. The policy alone is tested in `test_tree.py`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
+from actors.factory import open_factory
 from actors.supervision import (
     ChildSpec,
     ChildState,
@@ -16,7 +17,6 @@ from actors.supervision import (
     Strategy,
     SupervisorHandle,
     SupervisorSpec,
-    open_factory,
     supervise,
 )
 from protocol.errors import LocalError
