@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from trierarch.config.objects import Origin
 
 _BOUNDARY = re.compile(rb"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_DIRECTIVE = re.compile(rb"^%", re.MULTILINE)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LIST_SUFFIX = "List"
 
@@ -108,6 +109,8 @@ def _with_content(text: bytes, start: int) -> Iterator[Chunk]:
 
 def _is_directives(text: bytes) -> bool:
     """Whether this is only what stands before the `---` of its document, such as `%YAML 1.1`."""
+    if not _DIRECTIVE.search(text):
+        return False
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(b"#")]
     return bool(lines) and all(line.startswith(b"%") for line in lines)
 

@@ -63,6 +63,9 @@ class FileState:
     unknown_kinds: tuple[UnknownKind, ...] = ()
 
 
+_NO_FILE = FileState()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FolderState:
     """What a folder says: an immutable value. `objects` are those in force; `providers` the files that define each.
@@ -116,7 +119,7 @@ def update_folder(
         if content is None:
             files.pop(path, None)
         else:
-            files[path] = yield from _read_file(folder, path, content, files.get(path, FileState()))
+            files[path] = yield from _read_file(folder, path, content, files.get(path, _NO_FILE))
     return _settle(state, files, contents)
 
 
@@ -242,10 +245,12 @@ def _settle(
 
 
 def _affected(state: FolderState, files: Mapping[str, FileState], touched: Iterable[str]) -> list[ObjectKey]:
+    """The keys of which one of the touched files has another version than before, or none any more."""
     keys: set[ObjectKey] = set()
     for path in touched:
-        for side in (state.files, files):
-            keys.update(side[path].objects if path in side else ())
+        before = state.files.get(path, _NO_FILE).objects
+        after = files.get(path, _NO_FILE).objects
+        keys.update(key for key in before.keys() | after.keys() if before.get(key) is not after.get(key))
     return sorted(keys)
 
 
@@ -254,8 +259,8 @@ def _providers(
 ) -> Mapping[ObjectKey, tuple[str, ...]]:
     providers = dict(state.providers)
     for path in touched:
-        before = state.files[path].objects if path in state.files else {}
-        after = files[path].objects if path in files else {}
+        before = state.files.get(path, _NO_FILE).objects
+        after = files.get(path, _NO_FILE).objects
         for key in before.keys() - after.keys():
             providers[key] = tuple(other for other in providers[key] if other != path)
             if not providers[key]:
@@ -280,7 +285,7 @@ def _override(versions: list[AnyObject]) -> Remark:
 def _first_seen(state: FolderState, files: Mapping[str, FileState], touched: Iterable[str]) -> tuple[UnknownKind, ...]:
     seen: dict[tuple[str, str], UnknownKind] = {}
     for path in sorted(touched):
-        for each in files[path].unknown_kinds if path in files else ():
+        for each in files.get(path, _NO_FILE).unknown_kinds:
             seen.setdefault((each.api_version, each.kind), each)
     return tuple(each for name, each in seen.items() if name not in state.named)
 
