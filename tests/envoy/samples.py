@@ -5,7 +5,7 @@ Everything is in namespace `shop` unless it says otherwise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tests.conformance.protojson import to_plain
 from trierarch.config.destination_rule import DestinationRule, Subset
@@ -13,6 +13,7 @@ from trierarch.config.mesh_config import MeshConfig
 from trierarch.config.objects import ConfigObject, ObjectKey, Origin
 from trierarch.envoy.generate import PartCache, generate
 from trierarch.envoy.memo import Memo
+from trierarch.push.context import PushContext
 from trierarch.push.endpoints import Endpoints, ServiceEndpoints
 from trierarch.push.mesh import Features, Mesh
 from trierarch.push.model import (
@@ -126,22 +127,12 @@ def mesh(*, features=None, **config):
     return Mesh(config=MeshConfig(**config), features=Features(**(features or {})))
 
 
-@dataclass(frozen=True, eq=False)
-class Snapshot:
-    """All of a `PushContext` that clusters and endpoints are made from."""
-
-    number: int
-    mesh: Mesh
-    services: Services
-    endpoints: Endpoints
-
-
 def snapshot(services=(), endpoints=(), *, settings=None, number=1):
     """A snapshot of these services; `endpoints` maps a service to its endpoints."""
     by_host = {}
     for each in services:
         by_host.setdefault(each.hostname, {})[each.namespace] = each
-    return Snapshot(
+    return PushContext(
         number=number,
         mesh=settings or mesh(),
         services=Services(
@@ -176,6 +167,12 @@ def scope(services=(), rules=(), *, sidecar=None):
 
 def generated(type_url, context, reach, *, outbound=None, inbound=None):
     """All resources of a type for one view, as name -> proto-JSON."""
+    found = encoded(type_url, context, reach, outbound=outbound, inbound=inbound)
+    return {name: to_plain(type_url, body) for name, body in found.items()}
+
+
+def encoded(type_url, context, reach, *, outbound=None, inbound=None):
+    """All resources of a type for one view, as name -> bytes."""
     view = View(outbound=outbound or outbound_key(), inbound=inbound or inbound_key())
     resources = run_steps(generate(view, reach, context, type_url, Memo(10_000), PartCache()))
-    return {resource.name: to_plain(type_url, resource.body) for resource in resources}
+    return {resource.name: resource.body for resource in resources}
