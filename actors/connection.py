@@ -38,10 +38,12 @@ from actors.messages import (
     Welcome,
 )
 from protocol.errors import RemoteError
-from protocol.xds.events import Acked, Asked, Event, Nacked, StaleNonce, Unsubscribed
+from protocol.xds.events import Acked, Asked, Event, Nacked, NotServed, StaleNonce, Unsubscribed
+from protocol.xds.session import HEALTH
 from trierarch.envoy.node import decode_proxy
 from trierarch.envoy.types import LISTENER, ROUTE, TYPE_RULES
 from trierarch.push.open_pushes import OpenPushes
+from trierarch.push.proxy import ProxyType
 from trierarch.push.request import PushRequest
 from trierarch.push.status import Outcome, PushRecord, TypeSent, record_fields
 
@@ -63,7 +65,7 @@ log = get_logger("connection")
 MOST_WAITING = 100
 """Requests that a client may send before it is welcomed; more is abuse."""
 
-INVALID_ARGUMENT, RESOURCE_EXHAUSTED = 3, 8
+INVALID_ARGUMENT, RESOURCE_EXHAUSTED, FAILED_PRECONDITION = 3, 8, 9
 
 _ASKED = PushRequest(reasons={"proxyrequest": 1})
 
@@ -188,6 +190,8 @@ class Connection:
     # --- requests ----------------------------------------------------------------------------------------------------
     async def _receive(self, request: Request) -> None:
         if self._slot.proxy is None:
+            if request.type_url == HEALTH:
+                return  # a report may come before the client has said who it is (xds-server.md §4.3)
             self._introduce(request)
         if self._place is None:
             self._waiting.append(request)
@@ -200,7 +204,10 @@ class Connection:
         """The first request says who the client is; later nodes are ignored (xds-server.md §4.3)."""
         if not request.node:
             raise RemoteError(INVALID_ARGUMENT, "missing node information")
-        self._slot.proxy = proxy = decode_proxy(request.node, self._outlets.cluster)
+        proxy = decode_proxy(request.node, self._outlets.cluster)
+        if proxy.type is ProxyType.ZTUNNEL:
+            raise RemoteError(FAILED_PRECONDITION, "a ztunnel needs ambient mode, which is off")
+        self._slot.proxy = proxy
         peer = self._slot.port.peer.address
         log.info("stream_opened", connection=self._slot.name, node=proxy.node_id, peer=peer, delta=self._slot.delta)
         self.announce()
@@ -231,6 +238,8 @@ class Connection:
             case StaleNonce(type_url=url, nonce=nonce):
                 metrics.expired_nonces.labels(TYPE_RULES[url].short.lower()).inc()
                 self._answered(nonce, "")
+            case NotServed(type_url=url):
+                log.warning("type_not_served", connection=self._slot.name, type=url)
             case Asked() | Unsubscribed():
                 pass
             case never:

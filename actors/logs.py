@@ -52,6 +52,7 @@ EVENTS: Mapping[str, str] = {
     "stream_refused": "A stream was ended with a gRPC status because its client broke a rule.",
     "stream_crashed": "The handler of a stream failed: a bug.",
     "resources_rejected": "A client rejected a response (NACK) and goes on with what it had.",
+    "type_not_served": "A client asked for a resource type that nobody serves; said once for each type of a stream.",
     "push_finished": "The canonical line of a push to one proxy: causes, what was sent, what was not and why, times.",
 }
 """Event name to meaning."""

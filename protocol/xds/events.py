@@ -46,7 +46,14 @@ class Unsubscribed:
     type_url: str
 
 
-Event = Asked | Acked | Nacked | StaleNonce | Unsubscribed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotServed:
+    """The client asked for a type that nobody serves; said once for each type of a stream. It will get no answer."""
+
+    type_url: str
+
+
+Event = Asked | Acked | Nacked | StaleNonce | Unsubscribed | NotServed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

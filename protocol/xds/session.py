@@ -3,7 +3,7 @@
 How to drive it:
 
     session = AdsSession.delta(types, stream="7f3a")
-    session, events = session.receive(request)              # may raise RemoteError: end the stream with it
+    session, events = session.receive(request)
     for event in events: ...                                # Asked(type_url): an answer is owed, see below
     for type_url in session.due([asked.type_url]):          # or due(types of a push), in the order of a push
         session, response = session.respond(type_url, resources[type_url])
@@ -29,9 +29,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from protocol.errors import RemoteError
 from protocol.xds import delta, sotw
-from protocol.xds.events import Event, Response
+from protocol.xds.events import Event, NotServed, Response
 from protocol.xds.nonce import build_nonce
 from protocol.xds.subscription import NO_NAMES, Offer, Outcome, Watch, again, offered
 
@@ -42,7 +41,9 @@ if TYPE_CHECKING:
     from protocol.xds.resources import ResourceSet
     from protocol.xds.types import TypeRules, TypeTable
 
-UNAUTHENTICATED = 16
+MOST_REFUSED = 20
+"""Types that nobody serves are remembered up to so many, to say each once."""
+
 HEALTH = "type.googleapis.com/istio.v1.HealthInformation"
 """Reports of the agent about its workload. They travel on the same stream and are no part of this protocol (§6.3)."""
 
@@ -65,12 +66,16 @@ class Dialect(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdsSession:
-    """The state of one stream. `responses` counts those made so far; `watches` are by type URL."""
+    """The state of one stream. `responses` counts those made so far; `watches` are by type URL.
+
+    `refused` are types that were asked for in vain.
+    """
 
     dialect: Dialect
     types: TypeTable
     stream: str
     responses: int = 0
+    refused: frozenset[str] = NO_NAMES
     watches: Mapping[str, Watch] = field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
@@ -105,11 +110,14 @@ class AdsSession:
 
     # --- steps --------------------------------------------------------------------------------------------------------
     def receive(self, request: Request) -> tuple[AdsSession, tuple[Event, ...]]:
-        """Step by a request. Raises `RemoteError` for a type that nobody serves, which ends the stream (§6.1)."""
+        """Step by a request. One for a type that nobody serves changes nothing (istiod ends the stream, §6.1)."""
         type_url = request.type_url
         if type_url == HEALTH:
             return self, ()
-        outcome = self.dialect.receive(self._rules(type_url), self.watches.get(type_url), request)
+        rules = self.types.get(type_url)
+        if rules is None:
+            return self._not_served(type_url)
+        outcome = self.dialect.receive(rules, self.watches.get(type_url), request)
         session = self._with(type_url, outcome.watch)
         return (session._pressing(type_url) if outcome.presses else session), outcome.events
 
@@ -118,7 +126,7 @@ class AdsSession:
         watch = self.watches.get(type_url)
         if watch is None:
             return self, None
-        rules = self._rules(type_url)
+        rules = self.types[type_url]
         made = self.dialect.offer(rules, watch, resources)
         nonce = build_nonce(self.stream, self.responses + 1)
         session = self._with(type_url, offered(watch, resources, made, nonce))
@@ -134,11 +142,10 @@ class AdsSession:
         return replace(self, watches=watches)
 
     # --- inner steps --------------------------------------------------------------------------------------------------
-    def _rules(self, type_url: str) -> TypeRules:
-        rules = self.types.get(type_url)
-        if rules is None:
-            raise RemoteError(UNAUTHENTICATED, f"no resources of type {type_url!r} are served")
-        return rules
+    def _not_served(self, type_url: str) -> tuple[AdsSession, tuple[Event, ...]]:
+        if type_url in self.refused or len(self.refused) == MOST_REFUSED:
+            return self, ()
+        return replace(self, refused=self.refused | {type_url}), (NotServed(type_url=type_url),)
 
     def _with(self, type_url: str, watch: Watch | None) -> AdsSession:
         if watch is self.watches.get(type_url):

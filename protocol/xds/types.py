@@ -35,4 +35,4 @@ class TypeRules:
 
 
 TypeTable = Mapping[str, TypeRules]
-"""Type URL -> rules. A type URL that is not in it ends the stream with UNAUTHENTICATED, as with istiod (§6.1)."""
+"""Type URL -> rules. A type URL that is not in it gets no answer."""

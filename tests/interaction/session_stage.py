@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from protocol.errors import RemoteError
 from protocol.xds import delta
-from protocol.xds.events import Acked, Asked, Event, Nacked, StaleNonce, Unsubscribed
+from protocol.xds.events import Acked, Asked, Event, Nacked, NotServed, StaleNonce, Unsubscribed
 from protocol.xds.requests import DeltaRequest, Nack, Request, SotwRequest
 from protocol.xds.resources import ResourceSet
 from protocol.xds.session import AdsSession
@@ -149,7 +149,7 @@ def show_response(seen: Seen) -> str:
 
 def show_event(event: Event) -> str:
     """An event in one line."""
-    short = SHORT[event.type_url]
+    short = SHORT.get(event.type_url, event.type_url)
     match event:
         case Asked(first=first):
             return f"asked {short}" + (" for the first time" if first else "")
@@ -161,3 +161,5 @@ def show_event(event: Event) -> str:
             return f"stale {short} {nonce}"
         case Unsubscribed():
             return f"unsubscribed {short}"
+        case NotServed():
+            return f"not served {short}"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from protocol.errors import RemoteError
+from protocol.xds.events import NotServed
 from protocol.xds.resources import EMPTY, ResourceSet, digest
-from protocol.xds.session import HEALTH, UNAUTHENTICATED, AdsSession
+from protocol.xds.session import HEALTH, MOST_REFUSED, AdsSession
 from tests.protocol.xds.conversation import Conversation
 from tests.protocol.xds.tables import CDS, EDS, LDS, NDS, RDS, TYPES, ask, build_part, build_set, subscribe
 
@@ -26,13 +26,18 @@ def watching(dialect, *types, world=None):
     return talk
 
 
-def test_6_1_a_type_that_nobody_serves_ends_the_stream(dialect):
-    """An empty type URL too; the code is the one that istiod gives to a client without identity."""
+def test_6_1_a_type_that_nobody_serves_is_told_of_once(dialect):
+    """An empty type URL too. The stream goes on; a peer that makes types up is not remembered for ever."""
     begin, request = dialect
+    session = begin(TYPES, "s")
     for type_url in ("type.googleapis.com/envoy.config.bootstrap.v3.Bootstrap", ""):
-        with pytest.raises(RemoteError) as raised:
-            begin(TYPES, "s").receive(request(type_url))
-        assert raised.value.code == UNAUTHENTICATED
+        session, events = session.receive(request(type_url))
+        assert events == (NotServed(type_url=type_url),)
+        assert session.receive(request(type_url)) == (session, ())
+    for number in range(2 * MOST_REFUSED):
+        session, _ = session.receive(request(f"made/up/{number}"))
+    assert len(session.refused) == MOST_REFUSED
+    assert not session.watches
 
 
 def test_6_3_health_reports_are_passed_over(dialect):
