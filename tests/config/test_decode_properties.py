@@ -37,7 +37,7 @@ TREES = st.recursive(
 KIND_NAMES = st.sampled_from(sorted(name for name, kind in KINDS.items() if kind.versions))
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(KIND_NAMES, st.dictionaries(WORDS | st.text(max_size=5), TREES, max_size=6), TREES, TREES)
 def test_nothing_that_users_write_raises(kind: str, body: dict[str, object], spec: object, status: object):
     """Any tree is admitted, refused or of an unknown kind, and equal trees say the same."""
@@ -73,7 +73,7 @@ def test_specimens_are_right():
         assert answer.findings == ()
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(st.data())
 def test_one_wrong_value_does_not_raise(data: st.DataObject):
     """Whatever stands in one place of a good object, the answer is a verdict; a refusal names a place in the object."""

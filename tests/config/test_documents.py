@@ -197,7 +197,7 @@ YAML_PIECES = st.sampled_from(
 TEXTS = st.lists(YAML_PIECES | st.text(max_size=3), max_size=25).map("".join)
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(TEXTS.map(str.encode) | st.binary(max_size=60))
 @example(b"---\n...\n---")
 @example(b"%")

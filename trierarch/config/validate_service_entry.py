@@ -68,6 +68,8 @@ def _check_port(path: str, port: ServiceEntryPort) -> Complaints:
     yield from check_protocol(f"{path}.protocol", port.protocol)
     if port.name:
         yield from check_dns_label(f"{path}.name", port.name.lower().replace("_", "-"))
+    else:
+        yield Violation(f"{path}.name", "the name of the port is missing")
 
 
 def _check_ambiguity(spec: ServiceEntry) -> Complaints:
