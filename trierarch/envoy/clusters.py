@@ -91,7 +91,7 @@ def cluster_traits(key: OutboundKey) -> ClusterTraits:
 def plan_outbound_clusters(key: OutboundKey, scope: SidecarScope, context: PushContext) -> Plan:
     """One unit for each service of the scope, in order."""
     mesh, traits = context.mesh, cluster_traits(key)
-    narrowing = Narrowing(key, mesh)
+    narrowing = Narrowing(key, context)
     for service in scope.services:
         rule = select_rule(scope.rules.get(service.hostname, ()), key.scope.namespace, key.labels)
         inputs = ServiceClusters(service, rule, mesh, traits)
@@ -99,7 +99,7 @@ def plan_outbound_clusters(key: OutboundKey, scope: SidecarScope, context: PushC
             inputs = inputs._replace(peers=select_peers(_outlines(inputs), context.endpoints.of(service.id)))
         if service.resolution in (Resolution.DNS, Resolution.DNS_ROUND_ROBIN):
             inline = (outline for outline in _outlines(inputs) if outline.discovery.is_dns)
-            inputs = inputs._replace(assignments=tuple(narrowing.inputs(outline, context) for outline in inline))
+            inputs = inputs._replace(assignments=tuple(narrowing.select(service, inline)))
         yield Unit(build_service_clusters, inputs)
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trierarch.config.destination_rule import ClientTlsMode, LocalityLbSetting
-from trierarch.config.hosts import most_specific_cover
+from trierarch.config.hosts import host_covers, most_specific_first
 from trierarch.envoy.load_assignment import (
     EVERYWHERE,
     AssignmentInputs,
@@ -17,7 +16,7 @@ from trierarch.envoy.load_assignment import (
     Reach,
     build_load_assignment,
 )
-from trierarch.envoy.locality import NOWHERE, Standpoint
+from trierarch.envoy.locality import NOWHERE, READS_NOTHING, Standpoint
 from trierarch.envoy.outline import Discovery, outline_clusters
 from trierarch.envoy.packing import encode_resource
 from trierarch.envoy.units import Plan, Unit
@@ -26,9 +25,10 @@ from trierarch.push.proxy import ProxyType, SecretSource
 from trierarch.push.traffic import select_rule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Sequence
 
     from protocol.xds.resources import Resource
+    from trierarch.envoy.locality import Reads
     from trierarch.envoy.outline import ClusterOutline
     from trierarch.push.context import PushContext
     from trierarch.push.mesh import Mesh
@@ -39,12 +39,13 @@ if TYPE_CHECKING:
 
 def plan_endpoints(key: OutboundKey, scope: SidecarScope, context: PushContext) -> Plan:
     """One unit for each EDS cluster of the view."""
-    narrowing = Narrowing(key, context.mesh)
+    narrowing = Narrowing(key, context)
     for service in scope.services:
         rule = select_rule(scope.rules.get(service.hostname, ()), key.scope.namespace, key.labels)
-        for outline in outline_clusters(service, rule, context.mesh, key.type is ProxyType.ROUTER):
-            if outline.discovery is Discovery.EDS:
-                yield Unit(_build_assignment, narrowing.inputs(outline, context))
+        outlines = outline_clusters(service, rule, context.mesh, key.type is ProxyType.ROUTER)
+        listed = [outline for outline in outlines if outline.discovery is Discovery.EDS]
+        for inputs in narrowing.select(service, listed):
+            yield Unit(_build_assignment, inputs)
 
 
 def _build_assignment(inputs: AssignmentInputs) -> tuple[Resource, ...]:
@@ -54,32 +55,24 @@ def _build_assignment(inputs: AssignmentInputs) -> tuple[Resource, ...]:
 class Narrowing:
     """What of a client matters to the assignments of its clusters."""
 
-    __slots__ = ("_key", "_local_hosts", "_locality", "_mesh", "_traits")
+    __slots__ = ("_context", "_key", "_local_hosts", "_locality", "_traits")
 
-    def __init__(self, key: OutboundKey, mesh: Mesh) -> None:
+    def __init__(self, key: OutboundKey, context: PushContext) -> None:
         self._key = key
-        self._mesh = mesh
-        self._local_hosts = _cluster_local_hosts(mesh)
+        self._context = context
+        self._local_hosts = _cluster_local_hosts(context.mesh)
         self._locality = Standpoint(locality=key.locality)
-        self._traits = {user_tls: self._endpoint_traits(user_tls) for user_tls in (False, True)}
+        self._traits = {user_tls: _endpoint_traits(key, context.mesh, user_tls) for user_tls in (False, True)}
 
-    def inputs(self, outline: ClusterOutline, context: PushContext) -> AssignmentInputs:
-        """The inputs of one cluster's assignment."""
-        return AssignmentInputs(
-            outline=outline,
-            endpoints=context.endpoints.of(outline.service.id),
-            reach=self._reach(outline.service),
-            client=self._standpoint(outline),
-            traits=self._traits[_has_user_tls(outline)],
-        )
-
-    def _endpoint_traits(self, user_tls: bool) -> EndpointTraits:
-        features = self._mesh.features
-        return EndpointTraits(
-            mutual_tls=not user_tls and self._key.capabilities.secrets is not SecretSource.NONE,
-            telemetry=self._key.capabilities.istio and features.telemetry_labels,
-            dual_stack=features.dual_stack,
-        )
+    def select(self, service: Service, outlines: Iterable[ClusterOutline]) -> list[AssignmentInputs]:
+        """The inputs of the assignments of a service's clusters."""
+        endpoints, reach = self._context.endpoints.of(service.id), self._reach(service)
+        return [
+            AssignmentInputs(
+                outline, endpoints, reach, self._standpoint(outline.reads), self._traits[outline.has_user_tls]
+            )
+            for outline in outlines
+        ]
 
     def _reach(self, service: Service) -> Reach:
         is_local = self._is_cluster_local(service.hostname)
@@ -90,32 +83,27 @@ class Narrowing:
         )
 
     def _is_cluster_local(self, host: str) -> bool:
-        cover = most_specific_cover(host, self._local_hosts)
-        return cover is not None and self._local_hosts[cover]
+        return next((local for pattern, local in self._local_hosts if host_covers(pattern, host)), False)
 
-    def _standpoint(self, outline: ClusterOutline) -> Standpoint:
-        preference = outline.preference
-        if preference is None:
+    def _standpoint(self, reads: Reads) -> Standpoint:
+        if reads is READS_NOTHING:
             return NOWHERE
-        setting = preference.setting
-        distributes = isinstance(setting, LocalityLbSetting) and bool(setting.distribute)
-        if not distributes and not preference.fails_over(outline.has_outlier_detection):
-            return NOWHERE
-        if not setting.failover_priority or distributes:
+        if not reads.labels:
             return self._locality
-        names = {item.partition("=")[0] for item in setting.failover_priority}
-        labels = frozenset(pair for pair in self._key.labels if pair[0] in names)
-        return Standpoint(locality=self._key.locality if setting.failover else Locality(), labels=labels)
+        labels = frozenset(pair for pair in self._key.labels if pair[0] in reads.labels)
+        return Standpoint(locality=self._key.locality if reads.locality else Locality(), labels=labels)
 
 
-def _has_user_tls(outline: ClusterOutline) -> bool:
-    """Whether a rule sets a TLS mode that is not the mesh's own."""
-    tls = outline.policy.tls
-    return tls is not None and tls.mode is not ClientTlsMode.ISTIO_MUTUAL
+def _endpoint_traits(key: OutboundKey, mesh: Mesh, user_tls: bool) -> EndpointTraits:
+    return EndpointTraits(
+        mutual_tls=not user_tls and key.capabilities.secrets is not SecretSource.NONE,
+        telemetry=key.capabilities.istio and mesh.features.telemetry_labels,
+        dual_stack=mesh.features.dual_stack,
+    )
 
 
-def _cluster_local_hosts(mesh: Mesh) -> Mapping[str, bool]:
-    """Hosts whose endpoints in other clusters are not used, and exceptions from that; the most specific decides."""
+def _cluster_local_hosts(mesh: Mesh) -> Sequence[tuple[str, bool]]:
+    """Hosts whose endpoints in other clusters are not used, and exceptions from that; the most specific first."""
     local = {
         f"*.kube-system.svc.{mesh.domain}": True,
         f"kubernetes.default.svc.{mesh.domain}": True,
@@ -124,4 +112,4 @@ def _cluster_local_hosts(mesh: Mesh) -> Mapping[str, bool]:
     for settings in mesh.config.service_settings:
         if settings.settings is not None:
             local |= dict.fromkeys(settings.hosts, settings.settings.cluster_local)
-    return local
+    return [(host, local[host]) for host in most_specific_first(local)]

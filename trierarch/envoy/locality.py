@@ -30,6 +30,16 @@ _FAILOVER_LEVELS = 5
 _ZONE_AWARE_LEVELS = 3
 
 
+class Reads(NamedTuple):
+    """Which facts about a client matter: its locality, labels of these names."""
+
+    locality: bool = False
+    labels: frozenset[str] = frozenset()
+
+
+READS_NOTHING = Reads()
+
+
 class Preference(NamedTuple):
     """A setting in force. `forced`: it counts without outlier detection."""
 
@@ -39,6 +49,17 @@ class Preference(NamedTuple):
     def fails_over(self, has_outlier_detection: bool) -> bool:
         """Whether endpoints have priorities."""
         return self.forced or has_outlier_detection
+
+    def reads(self, has_outlier_detection: bool) -> Reads:
+        """What of a client `apply_preference` looks at."""
+        setting = self.setting
+        if isinstance(setting, LocalityLbSetting) and setting.distribute:
+            return Reads(locality=True)
+        if setting.enabled is False or not self.fails_over(has_outlier_detection):
+            return READS_NOTHING
+        names = frozenset(item.partition("=")[0] for item in setting.failover_priority)
+        by_region = isinstance(setting, ZoneAwareLbSetting)
+        return Reads(locality=by_region or bool(setting.failover) or not names, labels=names)
 
 
 _DISTRIBUTIONS: Mapping[TrafficDistribution, Preference] = {

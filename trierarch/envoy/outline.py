@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from trierarch.config import labels
-from trierarch.config.destination_rule import SimpleLoadBalancer
-from trierarch.envoy.locality import Preference, preference_in_force
+from trierarch.config.destination_rule import ClientTlsMode, SimpleLoadBalancer
+from trierarch.envoy.locality import READS_NOTHING, Preference, Reads, preference_in_force
 from trierarch.envoy.names import outbound_cluster
 from trierarch.push.model import PortProtocol, Registry, Resolution, TrafficDistribution
 from trierarch.push.traffic import EffectivePolicy, MergedRule, effective_policy
@@ -46,6 +46,7 @@ class Discovery(Enum):
 class ClusterOutline:
     """One outbound cluster: a port of a service, or a subset of it (`subset` "" and no labels: all endpoints).
 
+    `reads`: what of a client its endpoints depend on; `has_user_tls`: a rule sets a TLS mode not the mesh's own;
     `panic_threshold`: percent of healthy endpoints under which Envoy uses them all, None to leave it to Envoy.
     `keeps_sessions`: a session stays with its endpoint though that is draining (networking.md §2.13).
     """
@@ -59,6 +60,8 @@ class ClusterOutline:
     policy: EffectivePolicy
     discovery: Discovery
     preference: Preference | None
+    reads: Reads
+    has_user_tls: bool
     keep_unhealthy: bool
     panic_threshold: int | None
     keeps_sessions: bool
@@ -143,6 +146,7 @@ def _outline_one(
     balancer = policy.load_balancer
     if balancer is not None and balancer.policy is SimpleLoadBalancer.PASSTHROUGH:
         discovery = Discovery.ORIGINAL_DESTINATION
+    preference = preference_in_force(balancer, service.traffic_distribution, mesh.config)
     return ClusterOutline(
         name=outbound_cluster(port.number, subset, service.hostname),
         service=service,
@@ -152,7 +156,9 @@ def _outline_one(
         rule=rule,
         policy=policy,
         discovery=discovery,
-        preference=preference_in_force(balancer, service.traffic_distribution, mesh.config),
+        preference=preference,
+        reads=preference.reads(policy.outlier_detection is not None) if preference is not None else READS_NOTHING,
+        has_user_tls=policy.tls is not None and policy.tls.mode is not ClientTlsMode.ISTIO_MUTUAL,
         keep_unhealthy=_keeps_unhealthy(service, policy, mesh),
         panic_threshold=_panic_threshold(service, policy, mesh),
         keeps_sessions=mesh.features.persistent_session and not _SESSION_LABELS.isdisjoint(service.labels),

@@ -12,31 +12,27 @@ itself: a RouteConfiguration from virtual hosts, a Listener from filter chains.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from protocol.xds.resources import Resource
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """Builds one or more whole resources, such as all clusters of a service."""
 
     build: Callable[[Any], tuple[Resource, ...]]
     inputs: Hashable
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """Builds one encoded field of a resource: tag, length and body, ready to be joined."""
 
     build: Callable[[Any], bytes]
     inputs: Hashable
 
 
-@dataclass(frozen=True, slots=True)
-class Splice:
+class Splice(NamedTuple):
     """Builds one resource by joining pieces in order (protobuf allows fields to be concatenated)."""
 
     name: str
