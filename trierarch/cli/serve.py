@@ -12,6 +12,7 @@ import trio
 import supervisor
 from actors.logs import configure_logs
 from actors.supervision import IntensityExceeded
+from trierarch.cli.checking import check_path, finding_line
 from trierarch.settings import BadSetting, Settings, parse_settings, setting_infos
 
 CANNOT_START, GAVE_UP = 2, 3
@@ -28,7 +29,7 @@ def _options(command: click.Command) -> click.Command:
                     multiple=isinstance(default, tuple),
                     default=None,
                     envvar=None,
-                    help=f"{info.about} [{_shown(default)}]",
+                    help=f"{info.about} [{_shown(default)}{f'; variable {info.variable}' if info.variable else ''}]",
                 )
             )
     return command
@@ -68,7 +69,19 @@ def read_settings(options: dict[str, object]) -> Settings:
         if not Path(path).is_dir():
             click.echo(f"trierarch: {path} is not a folder", err=True)
             raise SystemExit(CANNOT_START)
+    if settings.strict:
+        _refuse_bad_configuration(settings)
     return settings
+
+
+def _refuse_bad_configuration(settings: Settings) -> None:
+    """With `--strict`, nothing is served while something is rejected."""
+    for path in (settings.config, *(folder for _, folder in settings.clusters)):
+        checked = check_path(Path(path))
+        if not checked.is_good(strict=False):
+            for finding in checked.findings:
+                click.echo(finding_line(finding), err=True)
+            raise SystemExit(CANNOT_START)
 
 
 def _text(value: object) -> str:

@@ -1,0 +1,76 @@
+"""`trierarch validate`: every finding has a place, a path and a reason, and the exit code tells whether all is well."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from trierarch.cli.main import main
+
+GOOD = """\
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: narrow}
+spec: {egress: [{hosts: ["./*"]}]}
+"""
+TYPO = GOOD.replace("spec: {", "spec: {egres: [], ")
+BROKEN = GOOD + "---\nfoo: [bar\n---\n" + GOOD.replace("narrow", "wide").replace('"./*"', '"nowhere"')
+
+
+def run(*arguments):
+    """The command's exit code and output."""
+    result = CliRunner().invoke(main, ["validate", *map(str, arguments)])
+    return result.exit_code, result.output
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Write files and return their folder."""
+
+    def write(**files):
+        for name, text in files.items():
+            (tmp_path / f"{name}.yaml").write_text(text)
+        return tmp_path
+
+    return write
+
+
+def test_good_files_pass(folder):
+    """Nothing to say but how many objects there are."""
+    assert run(folder(a=GOOD), "--strict") == (0, "1 objects are good\n")
+
+
+def test_an_unknown_field_is_a_warning_and_strictly_an_error(folder):
+    """The nearest known name is offered; only --strict makes the command fail."""
+    path = folder(a=TYPO)
+    code, output = run(path)
+    assert code == 0
+    assert output.startswith(
+        "a.yaml:1: warning: Sidecar/default/narrow spec.egres: unknown field (did you mean egress?)"
+    )
+    assert run(path, "--strict")[0] == 1
+
+
+def test_one_malformed_document_does_not_hide_the_others(folder):
+    """Each bad document is told with its line; the good one still counts."""
+    code, output = run(folder(a=BROKEN))
+    assert code == 1
+    assert "a.yaml:7: error: " in output
+    assert "Sidecar/default/wide spec.egress[0].hosts[0]" in output
+    assert "1 objects are good" in output
+
+
+def test_findings_as_json(folder):
+    """The same findings for programs."""
+    code, output = run(folder(a=TYPO), "-o", "json")
+    (finding,) = json.loads(output)
+    assert (code, finding["level"], finding["path"], finding["line"]) == (0, "warning", "spec.egres", 1)
+
+
+def test_a_kind_that_is_not_understood_is_named(folder):
+    """It is no error: other kinds are served by other programs."""
+    code, output = run(folder(a=GOOD + "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n"))
+    assert code == 0
+    assert "apps/v1 Deployment: this kind is not understood" in output
