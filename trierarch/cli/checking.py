@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trierarch.config.findings import Rejected
@@ -11,6 +10,7 @@ from trierarch.config.folder import Folder, FolderState, is_config_path, update_
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from trierarch.config.findings import Finding
 
