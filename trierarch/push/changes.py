@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from trierarch.push.context import PushContext
     from trierarch.push.model import Hostname, Service
-    from trierarch.push.services import Services
+    from trierarch.push.steps import Steps
 
 MESH_KEY = ConfigKey("MeshConfig", "", "mesh")
 """Stands for any change of mesh-wide settings: everything is pushed."""
@@ -27,31 +27,26 @@ _BY_EDS = frozenset({Resolution.CLIENT_SIDE})
 """Only here are endpoints delivered apart; elsewhere they are part of clusters, listeners or the name table."""
 
 
-def changed_config_keys(old: PushContext, new: PushContext) -> frozenset[ConfigKey]:
+def changed_config_keys(old: PushContext, new: PushContext) -> Steps[frozenset[ConfigKey]]:
     """The keys of everything that is new, gone or another object."""
-    return frozenset(_changes(old, new))
+    keys: set[ConfigKey] = {MESH_KEY} if old.mesh is not new.mesh else set()
+    for compare in (_service_changes, _endpoint_changes, _routing_changes, _object_changes):
+        keys.update(compare(old, new))
+        yield
+    return frozenset(keys)
 
 
-def _changes(old: PushContext, new: PushContext) -> Iterator[ConfigKey]:
-    if old.mesh is not new.mesh:
-        yield MESH_KEY
-    yield from _service_changes(old.services, new.services)
-    yield from _endpoint_changes(old, new)
-    yield from _routing_changes(old, new)
-    for before, after in (
-        (old.destination_rules.sources, new.destination_rules.sources),
-        (old.sidecars.sources, new.sidecars.sources),
-    ):
-        yield from map(config_key, changed_keys(before, after))
+def _object_changes(old: PushContext, new: PushContext) -> Iterator[ConfigKey]:
+    """Kinds that show as they are."""
+    yield from map(config_key, changed_keys(old.destination_rules.sources, new.destination_rules.sources))
+    yield from map(config_key, changed_keys(old.sidecars.sources, new.sidecars.sources))
 
 
-def _service_changes(old: Services, new: Services) -> Iterator[ConfigKey]:
-    """Services by what they are: of one name there may be several, and their order counts."""
-    if old is new:
-        return
-    before, after = set(old.ordered), set(new.ordered)
-    for service in before ^ after:
-        yield _service_key(service.id)
+def _service_changes(old: PushContext, new: PushContext) -> Iterator[ConfigKey]:
+    """Services as objects, for of one name there may be several."""
+    if old.services is not new.services:
+        for service in set(old.services.ordered) ^ set(new.services.ordered):
+            yield _service_key(service.id)
 
 
 def _service_key(service: Hostname) -> ConfigKey:

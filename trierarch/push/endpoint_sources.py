@@ -40,14 +40,12 @@ _DNS = frozenset({ResolutionMode.DNS, ResolutionMode.DNS_ROUND_ROBIN})
 
 
 class EndpointSources(NamedTuple):
-    """All objects that list or select endpoints of one service.
-
-    `lists`: for each of its clusters the EndpointSlices, or the Endpoints object where there are none.
-    """
+    """All objects that list or select endpoints of one service, in whatever cluster."""
 
     service: Hostname
     definitions: Definitions
-    lists: tuple[ConfigObject[EndpointSlice] | ConfigObject[EndpointsSpec], ...]
+    slices: tuple[ConfigObject[EndpointSlice], ...]
+    legacy: tuple[ConfigObject[EndpointsSpec], ...]
     mesh: Mesh
     networks: NetworkIndex
 
@@ -60,11 +58,15 @@ class _Listed(NamedTuple):
 
 
 def _listed(sources: EndpointSources) -> Iterator[_Listed]:
-    for each in sources.lists:
-        if isinstance(each.spec, EndpointSlice):
+    """What lists endpoints in the clusters where the service is defined: an Endpoints object only without slices."""
+    clusters = {definition.key.cluster for definition in sources.definitions.kubernetes}
+    sliced = {each.key.cluster for each in sources.slices}
+    for each in sources.slices:
+        if each.key.cluster in clusters:
             yield _Listed(each.key, each.spec)
-        else:
-            yield from (_Listed(each.key, _as_slice(subset)) for subset in each.spec.subsets)
+    for legacy in sources.legacy:
+        if legacy.key.cluster in clusters - sliced:
+            yield from (_Listed(legacy.key, _as_slice(subset)) for subset in legacy.spec.subsets)
 
 
 def _as_slice(subset: EndpointSubset) -> EndpointSlice:

@@ -11,23 +11,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.config import labels as names
 from trierarch.push.endpoint_sources import EndpointSources, endpoints_of, entries_in, pods_in, reads_of
-from trierarch.push.model import Resolution
 from trierarch.push.reuse import Groups, Units, build_units, changed_keys, kept, regroup, same_members
 from trierarch.push.workloads import Workloads
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping
+    from collections.abc import Hashable, Iterable, Iterator, Mapping
 
     from trierarch.config.kubernetes import Endpoints as EndpointsSpec
     from trierarch.config.kubernetes import EndpointSlice
     from trierarch.config.objects import ConfigObject, ObjectKey
     from trierarch.push.mesh import Mesh
-    from trierarch.push.model import Endpoint, Hostname, Service
+    from trierarch.push.model import Endpoint, Hostname
     from trierarch.push.services import Services
     from trierarch.push.steps import Steps
 
-ServicePlace = tuple[str, str, str]
-"""A Kubernetes Service: cluster, namespace, name."""
+_Named = tuple[str, str]
+"""Namespace and name of a Kubernetes Service."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,8 +47,8 @@ NO_ENDPOINTS = ServiceEndpoints(endpoints=())
 class EndpointsMemo:
     """What the next build reuses; `workloads` are those that the units read."""
 
-    slices: Groups[ServicePlace, ConfigObject[EndpointSlice]] = field(default_factory=Groups)
-    legacy: Groups[ServicePlace, ConfigObject[EndpointsSpec]] = field(default_factory=Groups)
+    slices: Groups[_Named, ConfigObject[EndpointSlice]] = field(default_factory=Groups)
+    legacy: Groups[_Named, ConfigObject[EndpointsSpec]] = field(default_factory=Groups)
     units: Units[Hostname, ServiceEndpoints] = field(default_factory=dict)
     workloads: Workloads = field(default_factory=Workloads)
 
@@ -86,51 +85,53 @@ def build_endpoints(inputs: EndpointsInputs, previous: Endpoints) -> Steps[Endpo
     """The endpoints of every service that has any."""
     memo, workloads = previous.memo, inputs.workloads
     slices = regroup(inputs.slices, _owner_of_slice, memo.slices)
+    yield
     legacy = regroup(inputs.legacy, _owner_of_endpoints, memo.legacy)
+    stale = _stale(memo.workloads, workloads)
+    yield
 
     def build(sources: EndpointSources) -> ServiceEndpoints:
         return _service_endpoints(tuple(endpoints_of(sources, workloads)))
 
     units = yield from build_units(
-        _wanted(inputs, slices, legacy),
+        _wanted(inputs, slices.grouped, legacy.grouped),
         build,
         memo.units,
         reads=reads_of,
-        stale=_stale(memo.workloads, workloads),
+        stale=stale,
         same=_say_the_same,
     )
     by_service = {service: unit.value for service, unit in units.items() if unit.value.endpoints}
     return Endpoints(
         by_service=kept(previous.by_service, by_service),
-        listening=_listening(inputs.services.by_id, by_service),
-        external_at=_external_at(inputs.services, by_service),
+        listening=frozenset(_addresses(inputs.services.direct, by_service)),
+        external_at=_external_at(inputs.services.external, by_service),
         memo=EndpointsMemo(slices, legacy, units, workloads),
     )
 
 
-def _owner_of_slice(slice_: ConfigObject[EndpointSlice]) -> tuple[ServicePlace, ...]:
+def _owner_of_slice(slice_: ConfigObject[EndpointSlice]) -> tuple[_Named, ...]:
     name = slice_.labels.get(names.SERVICE_NAME)
-    return ((slice_.key.cluster, slice_.key.namespace, name),) if name else ()
+    return ((slice_.key.namespace, name),) if name else ()
 
 
-def _owner_of_endpoints(endpoints: ConfigObject[EndpointsSpec]) -> tuple[ServicePlace]:
-    key = endpoints.key
-    return ((key.cluster, key.namespace, key.name),)
+def _owner_of_endpoints(endpoints: ConfigObject[EndpointsSpec]) -> tuple[_Named]:
+    return ((endpoints.key.namespace, endpoints.key.name),)
 
 
 def _wanted(
     inputs: EndpointsInputs,
-    slices: Groups[ServicePlace, ConfigObject[EndpointSlice]],
-    legacy: Groups[ServicePlace, ConfigObject[EndpointsSpec]],
+    slices: Mapping[_Named, tuple[ConfigObject[EndpointSlice], ...]],
+    legacy: Mapping[_Named, tuple[ConfigObject[EndpointsSpec], ...]],
 ) -> Iterator[tuple[Hostname, EndpointSources]]:
-    """Each service with what lists its endpoints: an Endpoints object counts only where there is no slice."""
-    networks = inputs.workloads.networks
+    """Each service with what lists its endpoints. Runs over all services for any change: no work here but look-ups."""
+    mesh, networks, nothing = inputs.mesh, inputs.workloads.networks, ()
     for service, definitions in inputs.services.definitions.items():
-        lists: list[ConfigObject[EndpointSlice] | ConfigObject[EndpointsSpec]] = []
-        for definition in definitions.kubernetes:
-            place = (definition.key.cluster, definition.key.namespace, definition.key.name)
-            lists.extend(slices.of(place) or legacy.of(place))
-        yield service, EndpointSources(service, definitions, tuple(lists), inputs.mesh, networks)
+        name = definitions.name
+        yield (
+            service,
+            EndpointSources(service, definitions, slices.get(name, nothing), legacy.get(name, nothing), mesh, networks),
+        )
 
 
 def _stale(old: Workloads, new: Workloads) -> frozenset[Hashable]:
@@ -151,21 +152,17 @@ def _say_the_same(one: ServiceEndpoints, other: ServiceEndpoints) -> bool:
     return same_members(one.endpoints, other.endpoints)
 
 
-def _listening(services: Mapping[Hostname, Service], endpoints: Mapping[Hostname, ServiceEndpoints]) -> frozenset[str]:
-    direct = [name for name, service in services.items() if service.resolution is Resolution.PASSTHROUGH]
-    return frozenset(
-        address
-        for name in direct
-        for endpoint in endpoints.get(name, NO_ENDPOINTS).endpoints
-        for address in endpoint.addresses
-    )
+def _addresses(services: Iterable[Hostname], endpoints: Mapping[Hostname, ServiceEndpoints]) -> Iterator[str]:
+    for service in services:
+        for endpoint in endpoints.get(service, NO_ENDPOINTS).endpoints:
+            yield from endpoint.addresses
 
 
-def _external_at(services: Services, endpoints: Mapping[Hostname, ServiceEndpoints]) -> dict[str, tuple[Hostname, ...]]:
-    external = [name for name, definitions in services.definitions.items() if definitions.entries]
+def _external_at(
+    services: Iterable[Hostname], endpoints: Mapping[Hostname, ServiceEndpoints]
+) -> dict[str, tuple[Hostname, ...]]:
     found: dict[str, dict[Hostname, None]] = {}
-    for name in external:
-        for endpoint in endpoints.get(name, NO_ENDPOINTS).endpoints:
-            for address in endpoint.addresses:
-                found.setdefault(address, {})[name] = None
+    for service in services:
+        for address in _addresses((service,), endpoints):
+            found.setdefault(address, {})[service] = None
     return {address: tuple(names) for address, names in found.items()}

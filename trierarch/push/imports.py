@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from trierarch.config.hosts import MESH_GATEWAY
 from trierarch.push.model import Hostname, PortProtocol, Registry, Service, ServicePort
-from trierarch.push.route_names import destinations
 from trierarch.push.services import NOBODY, is_visible
 
 if TYPE_CHECKING:
@@ -24,13 +23,24 @@ if TYPE_CHECKING:
 
 
 class Derived:
-    """Services made from others, by what they were made from. Lives as long as one scope is built."""
+    """Services made from others, by what they were made from, and services that virtual services reach.
 
-    __slots__ = ("_before", "made")
+    Lives as long as one scope is built; its two dictionaries are handed to the next build.
+    """
 
-    def __init__(self, before: Mapping[Hashable, Service]) -> None:
+    __slots__ = ("_before", "_reached_before", "made", "reached")
+
+    def __init__(self, before: Mapping[Hashable, Service], reached: Mapping[Hashable, tuple[Service, ...]]) -> None:
         self._before = before
+        self._reached_before = reached
         self.made: dict[Hashable, Service] = {}
+        self.reached: dict[Hashable, tuple[Service, ...]] = {}
+
+    def destinations(self, key: Hashable, find: Callable[[], tuple[Service, ...]]) -> tuple[Service, ...]:
+        """The services that something sends to. The key holds all that `find` reads."""
+        found = self._reached_before.get(key)
+        self.reached[key] = find() if found is None else found
+        return self.reached[key]
 
     def get(self, key: Hashable, make: Callable[[], Service]) -> Service:
         """The service derived under that key: from before, or made now. The key holds all that `make` reads."""
@@ -60,11 +70,7 @@ def imported_services(
     hosts: EgressHosts, port: ServicePort | None, namespace: str, services: Services, derived: Derived
 ) -> tuple[Service, ...]:
     """The services of a listener of a proxy in `namespace`, in the order of the candidates."""
-    found = []
-    for service in _candidates(hosts, namespace, services):
-        entry = hosts.entry_for(service.namespace, service.hostname)
-        if entry is not None and (trimmed := _trimmed(service, entry, port, derived)) is not None:
-            found.append(trimmed)
+    found = list(_matching(hosts, port, _candidates(hosts, namespace, services), derived))
     chosen = _namespace_by_host(found, namespace)
     return tuple(service for service in found if chosen[service.hostname] == service.namespace)
 
@@ -76,6 +82,18 @@ def _candidates(hosts: EgressHosts, namespace: str, services: Services) -> Itera
         return services.visible(namespace)
     named = (service for service in services.ordered if (service.namespace, service.hostname) in names)
     return [service for service in named if is_visible(service, namespace)]
+
+
+def _matching(
+    hosts: EgressHosts, port: ServicePort | None, candidates: Iterable[Service], derived: Derived
+) -> Iterator[Service]:
+    if hosts.everything and not trims(port):
+        yield from candidates
+        return
+    for service in candidates:
+        entry = hosts.entry_for(service.namespace, service.hostname)
+        if entry is not None and (trimmed := _trimmed(service, entry, port, derived)) is not None:
+            yield trimmed
 
 
 def _trimmed(service: Service, entry: HostSet, port: ServicePort | None, derived: Derived) -> Service | None:
@@ -123,13 +141,24 @@ def destination_services(
 ) -> Iterator[Service]:
     """The services that imported virtual services send to, with the ports that they name."""
     for virtual_service in virtual_services:
-        ports: dict[str, set[int]] = {}
-        for host, number in destinations(virtual_service.spec, namespace):
-            ports.setdefault(host, set()).add(number)
-        for host, numbers in ports.items():
-            service = _service_of_host(host, namespace, services)
-            if service is not None and (trimmed := _referenced(service, numbers, port, derived)) is not None:
-                yield trimmed
+
+        def find(virtual_service: ResolvedVirtualService = virtual_service) -> tuple[Service, ...]:
+            return tuple(_destinations(virtual_service, port, namespace, services, derived))
+
+        yield from derived.destinations((virtual_service, port, services), find)
+
+
+def _destinations(
+    virtual_service: ResolvedVirtualService,
+    port: ServicePort | None,
+    namespace: str,
+    services: Services,
+    derived: Derived,
+) -> Iterator[Service]:
+    for host, numbers in virtual_service.destinations_for(namespace):
+        service = _service_of_host(host, namespace, services)
+        if service is not None and (trimmed := _referenced(service, numbers, port, derived)) is not None:
+            yield trimmed
 
 
 def _service_of_host(host: str, namespace: str, services: Services) -> Service | None:
@@ -147,7 +176,7 @@ def _preference(service: Service) -> tuple[bool, tuple[float, str, str]]:
 
 
 def _referenced(
-    service: Service, numbers: set[int], listener_port: ServicePort | None, derived: Derived
+    service: Service, numbers: frozenset[int], listener_port: ServicePort | None, derived: Derived
 ) -> Service | None:
     if listener_port is not None and trims(listener_port):
         return service_on_port(service, listener_port, derived)

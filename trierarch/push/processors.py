@@ -108,20 +108,19 @@ def build_push_context(
     for processor in PROCESSORS:
         section = yield from _section(processor, context, old, reuse=previous is not None)
         context = replace(context, **{processor.section: section})
-    changed = changed_config_keys(old, context)
+    changed = yield from changed_config_keys(old, context)
     return replace(context, changed=changed, findings=tuple(_findings(context)))
 
 
 def _section(processor: Processor, context: PushContext, old: PushContext, *, reuse: bool) -> Steps[Any]:
-    """The old section if all its inputs are the very same, else a new one."""
+    """The old section if all its inputs are the same (sections and objects by identity), else a new one."""
     inputs, before = processor.pick(context), getattr(old, processor.section)
-    if reuse and all(one is other for one, other in zip(inputs, processor.pick(old), strict=True)):
+    if reuse and inputs == processor.pick(old):
         return before
     return (yield from processor.build(inputs, before))
 
 
 def _findings(context: PushContext) -> Iterator[Finding]:
-    for root in context.virtual_services.roots:
-        yield from root.remarks
+    yield from context.virtual_services.remarks
     yield from context.destination_rules.remarks
     yield from context.sidecars.remarks

@@ -71,18 +71,21 @@ def regroup(
     changed = changed_keys(previous.table, table)
     if not changed:
         return previous
-    left: dict[GroupT, list[KeyedT]] = {}
+    came: dict[GroupT, list[KeyedT]] = {}
     for key in changed:
         for group in groups_of(previous.table[key]) if key in previous.table else ():
-            left.setdefault(group, [each for each in previous.of(group) if each.key not in changed])
-    for key in changed:
+            came.setdefault(group, [])
         for group in groups_of(table[key]) if key in table else ():
-            kept = left.setdefault(group, [each for each in previous.of(group) if each.key not in changed])
-            kept.append(table[key])
+            came.setdefault(group, []).append(table[key])
     grouped = dict(previous.grouped)
-    for group, members in left.items():
-        grouped[group] = tuple(sorted(members, key=lambda member: member.key))
+    for group, members in came.items():
+        stayed = [each for each in previous.of(group) if each.key not in changed]
+        grouped[group] = tuple(sorted((*stayed, *members), key=_key))
     return Groups(table, {group: members for group, members in grouped.items() if members})
+
+
+def _key(member: Keyed) -> ObjectKey:
+    return member.key
 
 
 class Built(NamedTuple, Generic[ValueT]):
@@ -145,5 +148,6 @@ def same_members(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
 
 
 def kept(old: Mapping[KeyT, ValueT], new: Mapping[KeyT, ValueT]) -> Mapping[KeyT, ValueT]:
-    """`old` if both hold the same objects, else `new`."""
-    return old if len(old) == len(new) and not changed_keys(old, new) else new
+    """`old` if both hold the same objects in the same order, else `new`."""
+    same = len(old) == len(new) and all(map(operator.is_, old.values(), new.values())) and list(old) == list(new)
+    return old if same else new

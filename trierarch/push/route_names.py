@@ -78,11 +78,18 @@ class _Resolver:
         return None if destination is None else replace(destination, host=self._host(destination.host))
 
 
-def destinations(spec: VirtualService, source_namespace: str) -> Iterator[tuple[str, int]]:
-    """Hosts and ports (0: any) that callers in a namespace may be sent to, repeated as often as they are named."""
+def destinations(spec: VirtualService, source_namespace: str) -> tuple[tuple[str, frozenset[int]], ...]:
+    """Hosts that callers in a namespace may be sent to, and the ports (0: any) that are named there."""
+    ports: dict[str, set[int]] = {}
     for each in _destinations(spec, source_namespace):
         if each is not None:
-            yield each.host, each.port.number if each.port else 0
+            ports.setdefault(each.host, set()).add(each.port.number if each.port else 0)
+    return tuple((host, frozenset(numbers)) for host, numbers in ports.items())
+
+
+def is_namespaced(spec: VirtualService) -> bool:
+    """Whether the destinations depend on the caller's namespace."""
+    return any(match.source_namespace for route in spec.http for match in route.match)
 
 
 def _destinations(spec: VirtualService, source_namespace: str) -> Iterator[Destination | None]:

@@ -9,7 +9,7 @@ from trierarch.config.findings import Remark
 from trierarch.config.hosts import MESH_GATEWAY
 from trierarch.push.delegation import merged_routes
 from trierarch.push.reuse import Units, build_units, changed_keys
-from trierarch.push.route_names import with_full_names
+from trierarch.push.route_names import destinations, is_namespaced, with_full_names
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
@@ -28,12 +28,16 @@ class ResolvedVirtualService:
     """A root virtual service ready for use.
 
     Every host, destination and gateway name is fully qualified in `spec`, delegates are merged in. `export_to` has "."
-    replaced by the namespace and the mesh default filled in. `remarks`: what its author should know.
+    replaced by the namespace and the mesh default filled in. `destinations`: the hosts that it sends to, with the ports
+    (0: any) that it names there; if it is `namespaced`, that depends on the caller (see `destinations_for`). `remarks`:
+    what its author should know.
     """
 
     source: ConfigObject[VirtualService]
     spec: VirtualService
     export_to: frozenset[str]
+    destinations: tuple[tuple[str, frozenset[int]], ...] = ()
+    namespaced: bool = False
     remarks: tuple[Remark, ...] = ()
 
     @property
@@ -45,6 +49,10 @@ class ResolvedVirtualService:
     def name(self) -> str:
         """The name of the object."""
         return self.source.key.name
+
+    def destinations_for(self, namespace: str) -> tuple[tuple[str, frozenset[int]], ...]:
+        """The hosts that callers of a namespace may be sent to, with the ports that it names there."""
+        return destinations(self.spec, namespace) if self.namespaced else self.destinations
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +74,7 @@ class VirtualServices:
     private: Mapping[tuple[str, str], tuple[ResolvedVirtualService, ...]] = field(default_factory=dict)
     exported: Mapping[tuple[str, str], tuple[ResolvedVirtualService, ...]] = field(default_factory=dict)
     public: Mapping[str, tuple[ResolvedVirtualService, ...]] = field(default_factory=dict)
+    remarks: tuple[Remark, ...] = ()
     memo: RoutingMemo = field(default_factory=RoutingMemo)
 
     def visible(self, namespace: str, gateway: str) -> tuple[ResolvedVirtualService, ...]:
@@ -115,7 +124,14 @@ def _resolved(
     if any(route.delegate for route in spec.http):
         http = _with_delegates(source, spec.http, mesh, table, remarks)
         spec = replace(spec, http=tuple(http))
-    return ResolvedVirtualService(source=source, spec=spec, export_to=_export_to(source, mesh), remarks=tuple(remarks))
+    return ResolvedVirtualService(
+        source=source,
+        spec=spec,
+        export_to=_export_to(source, mesh),
+        destinations=destinations(spec, source.key.namespace),
+        namespaced=is_namespaced(spec),
+        remarks=tuple(remarks),
+    )
 
 
 def _with_delegates(
@@ -173,5 +189,6 @@ def _indexed(roots: tuple[ResolvedVirtualService, ...], memo: RoutingMemo) -> Vi
         private={key: tuple(each) for key, each in private.items()},
         exported={key: tuple(each) for key, each in exported.items()},
         public={key: tuple(each) for key, each in public.items()},
+        remarks=tuple(remark for root in roots for remark in root.remarks),
         memo=memo,
     )

@@ -13,7 +13,7 @@ from trierarch.config.findings import Remark
 from trierarch.config.hosts import is_wildcard, resolve_short_name
 from trierarch.push.model import Hostname
 from trierarch.push.reuse import Groups, build_units, regroup
-from trierarch.push.traffic import DestinationRules, HostGroup, HostRules, MergedRule, RulesMemo
+from trierarch.push.traffic import NO_RULES, DestinationRules, HostGroup, HostRules, MergedRule, RulesMemo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -51,33 +51,40 @@ def build_destination_rules(inputs: RulesInputs, previous: DestinationRules) -> 
         return (Hostname(namespace, resolve_short_name(rule.spec.host, namespace, mesh.domain)),)
 
     groups = regroup(inputs.rules, group_of, memo.groups if memo.domain == mesh.domain else Groups())
+    yield
     wanted = ((name, _GroupInputs(name, rules, mesh)) for name, rules in groups.grouped.items())
     units = yield from build_units(wanted, _host_group, memo.units)
     return DestinationRules(
-        local=_by_namespace((name, unit.value.local) for name, unit in units.items()),
-        exported=_by_namespace((name, unit.value.exported) for name, unit in units.items()),
-        root_local=_host_rules((name.host, unit.value.root_local) for name, unit in units.items()),
+        local=_by_namespace(previous.local, ((name, unit.value.local) for name, unit in units.items())),
+        exported=_by_namespace(previous.exported, ((name, unit.value.exported) for name, unit in units.items())),
+        root_local=_host_rules(
+            previous.root_local, ((name.host, unit.value.root_local) for name, unit in units.items())
+        ),
         sources=inputs.rules,
         remarks=tuple(remark for unit in units.values() for remark in unit.value.remarks),
         memo=RulesMemo(mesh.domain, groups, units),
     )
 
 
-def _by_namespace(lists: Iterable[tuple[Hostname, tuple[MergedRule, ...]]]) -> dict[str, HostRules]:
+def _by_namespace(
+    before: Mapping[str, HostRules], lists: Iterable[tuple[Hostname, tuple[MergedRule, ...]]]
+) -> dict[str, HostRules]:
+    """Rules by namespace; a namespace whose rules are the same as before keeps its index."""
     namespaces: dict[str, list[tuple[str, tuple[MergedRule, ...]]]] = {}
     for name, rules in lists:
         if rules:
             namespaces.setdefault(name.namespace, []).append((name.host, rules))
-    return {namespace: _host_rules(hosts) for namespace, hosts in namespaces.items()}
+    return {name: _host_rules(before.get(name, NO_RULES), hosts) for name, hosts in namespaces.items()}
 
 
-def _host_rules(hosts: Iterable[tuple[str, tuple[MergedRule, ...]]]) -> HostRules:
+def _host_rules(before: HostRules, hosts: Iterable[tuple[str, tuple[MergedRule, ...]]]) -> HostRules:
     exact: dict[str, tuple[MergedRule, ...]] = {}
     wildcard: dict[str, tuple[MergedRule, ...]] = {}
     for host, rules in hosts:
         if rules:
             (wildcard if is_wildcard(host) else exact)[host] = rules
-    return HostRules(exact=exact, wildcard=wildcard)
+    same = exact == before.exact and wildcard == before.wildcard
+    return before if same else HostRules(exact=exact, wildcard=wildcard)
 
 
 def _host_group(inputs: _GroupInputs) -> HostGroup:

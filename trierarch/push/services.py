@@ -33,8 +33,9 @@ NOBODY = "~"
 
 
 class Definitions(NamedTuple):
-    """The objects that define a service: Kubernetes Services (the config cluster's first) and ServiceEntries."""
+    """The objects that define a service. `name`: namespace and name of the Kubernetes Services among them."""
 
+    name: tuple[str, str]
     kubernetes: tuple[ConfigObject[KubernetesService], ...] = ()
     entries: tuple[ConfigObject[ServiceEntry], ...] = ()
 
@@ -56,6 +57,7 @@ class Services:
     `ordered`: all, oldest first; it may hold several of one hostname and namespace (a ServiceEntry with several
     addresses, a ServiceEntry beside a Kubernetes Service). `by_id` has the one that counts: Kubernetes' before others,
     then the oldest. `by_host`: hostname -> namespace -> that one. `kubernetes_in`: namespace -> Kubernetes Services.
+    `direct`: services whose endpoints callers reach directly (headless); `external`: those that ServiceEntries define.
     """
 
     ordered: tuple[Service, ...] = ()
@@ -65,6 +67,8 @@ class Services:
     exported_to: Mapping[str, tuple[Service, ...]] = field(default_factory=dict)
     kubernetes_in: Mapping[str, tuple[Service, ...]] = field(default_factory=dict)
     definitions: Mapping[Hostname, Definitions] = field(default_factory=dict)
+    direct: tuple[Hostname, ...] = ()
+    external: tuple[Hostname, ...] = ()
     memo: ServicesMemo = field(default_factory=ServicesMemo)
 
     def visible(self, namespace: str) -> tuple[Service, ...]:
@@ -87,14 +91,18 @@ def build_services(inputs: ServicesInputs, previous: Services) -> Steps[Services
     kubernetes = yield from build_units(_wanted(inputs), service_of_kubernetes, memo.kubernetes, same=same_fields)
     wanted_entries = ((key, (entry, mesh)) for key, entry in inputs.entries.items())
     entries = yield from build_units(wanted_entries, services_of_entry, memo.entries, same=same_members)
+    yield
     by_cluster = _by_cluster(kubernetes, mesh.cluster)
     merged = yield from build_units(by_cluster.items(), _merged, memo.merged, same=same_fields)
     external = (service for unit in entries.values() for service in unit.value)
+    yield
     plain = sorted([*(unit.value for unit in merged.values()), *external], key=_age)
     aliased = yield from build_units(_aliased_ones(plain), _with_aliases, memo.aliased, same=same_fields)
     ordered = [aliased[_place(service)].value if _place(service) in aliased else service for service in plain]
     yield
-    return _indexed(ordered, _definitions(inputs), ServicesMemo(kubernetes, entries, merged, aliased))
+    definitions = _definitions(inputs)
+    yield
+    return (yield from _indexed(ordered, definitions, ServicesMemo(kubernetes, entries, merged, aliased)))
 
 
 def _age(service: Service) -> tuple[float, str, str, str]:
@@ -171,19 +179,24 @@ def _with_aliases(inputs: tuple[Service, tuple[Hostname, ...]]) -> Service:
 
 def _definitions(inputs: ServicesInputs) -> dict[Hostname, Definitions]:
     """Which objects define each service, in the order in which their endpoints are listed."""
-    kubernetes: dict[Hostname, list[ConfigObject[KubernetesService]]] = {}
-    entries: dict[Hostname, list[ConfigObject[ServiceEntry]]] = {}
+    kubernetes: dict[Hostname, tuple[ConfigObject[KubernetesService], ...]] = {}
+    entries: dict[Hostname, tuple[ConfigObject[ServiceEntry], ...]] = {}
+    names: dict[Hostname, tuple[str, str]] = {}
     for key in sorted(inputs.services):
-        host = service_hostname(key.name, key.namespace, inputs.mesh.domain)
-        kubernetes.setdefault(Hostname(key.namespace, host), []).append(inputs.services[key])
+        host = Hostname(key.namespace, service_hostname(key.name, key.namespace, inputs.mesh.domain))
+        kubernetes[host] = (*kubernetes.get(host, ()), inputs.services[key])
+        names[host] = (key.namespace, key.name)
     for entry in sorted(inputs.entries.values(), key=lambda entry: entry.age):
-        for host in dict.fromkeys(entry.spec.hosts):
-            entries.setdefault(Hostname(entry.key.namespace, host), []).append(entry)
-    ids = dict.fromkeys((*kubernetes, *entries))
-    return {each: Definitions(tuple(kubernetes.get(each, ())), tuple(entries.get(each, ()))) for each in ids}
+        for name in dict.fromkeys(entry.spec.hosts):
+            host = Hostname(entry.key.namespace, name)
+            entries[host] = (*entries.get(host, ()), entry)
+            names.setdefault(host, ("", ""))
+    return {host: Definitions(name, kubernetes.get(host, ()), entries.get(host, ())) for host, name in names.items()}
 
 
-def _indexed(services: list[Service], definitions: Mapping[Hostname, Definitions], memo: ServicesMemo) -> Services:
+def _indexed(
+    services: list[Service], definitions: Mapping[Hostname, Definitions], memo: ServicesMemo
+) -> Steps[Services]:
     by_id: dict[Hostname, Service] = {}
     kubernetes_in: dict[str, list[Service]] = {}
     for service in services:
@@ -192,10 +205,12 @@ def _indexed(services: list[Service], definitions: Mapping[Hostname, Definitions
             by_id[service.id] = service
         if _from_kubernetes(service):
             kubernetes_in.setdefault(service.namespace, []).append(service)
+    yield
     by_host: dict[str, dict[str, Service]] = {}
     for (namespace, host), service in by_id.items():
         by_host.setdefault(host, {})[namespace] = service
     public, exported = _by_visibility(services)
+    yield
     return Services(
         ordered=tuple(services),
         by_id=by_id,
@@ -204,6 +219,8 @@ def _indexed(services: list[Service], definitions: Mapping[Hostname, Definitions
         exported_to=exported,
         kubernetes_in={namespace: tuple(each) for namespace, each in kubernetes_in.items()},
         definitions=definitions,
+        direct=tuple(name for name, service in by_id.items() if service.resolution is Resolution.PASSTHROUGH),
+        external=tuple(name for name, each in definitions.items() if each.entries),
         memo=memo,
     )
 

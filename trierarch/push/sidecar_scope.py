@@ -27,7 +27,8 @@ from trierarch.push.model import ServicePort
 from trierarch.push.port_protocols import parse_protocol
 from trierarch.push.request import ConfigKey
 from trierarch.push.reuse import Groups, kept, regroup, same_fields
-from trierarch.push.traffic import find_rules
+from trierarch.push.traffic import find_rules, lookup_path
+from trierarch.push.view import ScopeKey
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from trierarch.push.services import Services
     from trierarch.push.steps import Steps
     from trierarch.push.traffic import DestinationRules, MergedRule
-    from trierarch.push.view import ScopeKey
 
 UNIX_PREFIX = "unix://"
 
@@ -79,6 +79,9 @@ class ScopeMemo:
 
     inputs: ScopeInputs | None = None
     derived: Mapping[Hashable, Service] = field(default_factory=dict)
+    reached: Mapping[Hashable, tuple[Service, ...]] = field(default_factory=dict)
+    imported: frozenset[ConfigKey] = frozenset()
+    ruling: frozenset[ConfigKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -171,23 +174,33 @@ def build_scope(key: ScopeKey, context: PushContext, previous: SidecarScope | No
     inputs = _inputs(key, context)
     if previous is not None and previous.memo.inputs == inputs:
         return previous
-    derived = Derived(previous.memo.derived if previous else {})
-    egress = yield from _egress(inputs, previous, derived)
-    by_host = _by_host(inputs, egress, previous, derived)
+    before = previous or _NOTHING
+    derived = Derived(before.memo.derived, before.memo.reached)
+    egress = yield from _egress(inputs, before, derived)
+    by_host = _by_host(inputs, egress, before, derived)
     yield
-    rules = _rules(inputs, by_host, previous)
+    rules = _rules(inputs, by_host, before)
+    yield
+    imported = before.memo.imported if egress is before.egress else frozenset(_imported_keys(egress, by_host))
+    ruling = before.memo.ruling if rules is before.rules else frozenset(_ruling_keys(rules))
     return SidecarScope(
         key=key,
         sidecar=inputs.sidecar,
         egress=egress,
-        services=previous.services if previous and previous.by_host is by_host else tuple(by_host.values()),
+        services=before.services if by_host is before.by_host else tuple(by_host.values()),
         by_host=by_host,
         rules=rules,
         registry_only=_registry_only(inputs),
         egress_proxy=_egress_proxy(inputs),
-        depends_on=_dependencies(inputs, egress, by_host, rules),
-        memo=ScopeMemo(inputs, derived.made),
+        depends_on=imported | ruling | ({config_key(inputs.sidecar.key)} if inputs.sidecar else set()),
+        memo=ScopeMemo(inputs, derived.made, derived.reached, imported, ruling),
     )
+
+
+_NOTHING = SidecarScope(
+    key=ScopeKey("", None), sidecar=None, egress=(), services=(), by_host={}, rules={}, registry_only=False
+)
+"""What is before the first scope of a key."""
 
 
 def _inputs(key: ScopeKey, context: PushContext) -> ScopeInputs:
@@ -201,30 +214,42 @@ def _inputs(key: ScopeKey, context: PushContext) -> ScopeInputs:
     )
 
 
-def _egress(inputs: ScopeInputs, previous: SidecarScope | None, derived: Derived) -> Steps[tuple[EgressListener, ...]]:
+def _egress(inputs: ScopeInputs, before: SidecarScope, derived: Derived) -> Steps[tuple[EgressListener, ...]]:
     """The listeners; one that says the same as before is the same object as before."""
     specs: tuple[EgressSpec | None, ...] = (inputs.sidecar.spec.egress if inputs.sidecar else ()) or (None,)
-    before: tuple[EgressListener, ...] = previous.egress if previous else ()
+    old = before.memo.inputs
+    comparable = old is not None and old.sidecar is inputs.sidecar
     listeners = []
     for index, spec in enumerate(specs):
-        old = before[index] if index < len(before) else None
-        listener = _listener(inputs, spec, derived)
-        listeners.append(old if old is not None and same_fields(old, listener) else listener)
+        present = before.egress[index] if comparable else None
+        listener = _listener(inputs, spec, old, present, derived)
+        listeners.append(present if present is not None and same_fields(present, listener) else listener)
         yield
     egress = tuple(listeners)
-    return before if before == egress else egress
+    return before.egress if before.egress == egress else egress
 
 
-def _listener(inputs: ScopeInputs, spec: EgressSpec | None, derived: Derived) -> EgressListener:
+def _listener(
+    inputs: ScopeInputs,
+    spec: EgressSpec | None,
+    old: ScopeInputs | None,
+    present: EgressListener | None,
+    derived: Derived,
+) -> EgressListener:
+    """A listener of the Sidecar. `present` is the same listener as it was for the inputs `old`."""
     namespace = inputs.key.namespace
     hosts = EVERYTHING if spec is None else parse_egress_hosts(spec.hosts, namespace)
     port = _port(spec.port) if spec and spec.port else None
     bind = spec.bind if spec else ""
+    if present is not None and old is not None and old.services is inputs.services:
+        services = present.services
+    else:
+        services = imported_services(hosts, port, namespace, inputs.services, derived)
     return EgressListener(
         port=port,
         bind=bind,
         binds=spec is not None and (spec.capture_mode is CaptureMode.NONE or bind.startswith(UNIX_PREFIX)),
-        services=imported_services(hosts, port, namespace, inputs.services, derived),
+        services=services,
         virtual_services=imported_virtual_services(hosts, namespace, inputs.virtual_services),
     )
 
@@ -234,7 +259,7 @@ def _port(port: SidecarPort) -> ServicePort:
 
 
 def _by_host(
-    inputs: ScopeInputs, egress: tuple[EgressListener, ...], previous: SidecarScope | None, derived: Derived
+    inputs: ScopeInputs, egress: tuple[EgressListener, ...], before: SidecarScope, derived: Derived
 ) -> Mapping[str, Service]:
     """One service a hostname, from the listeners in order: imports first, then destinations of virtual services."""
 
@@ -244,21 +269,29 @@ def _by_host(
             namespace, services = inputs.key.namespace, inputs.services
             yield from destination_services(each.virtual_services, each.port, namespace, services, derived)
 
-    by_host = unite(in_order(), derived)
-    return kept(previous.by_host, by_host) if previous else by_host
+    return kept(before.by_host, unite(in_order(), derived))
 
 
 def _rules(
-    inputs: ScopeInputs, by_host: Mapping[str, Service], previous: SidecarScope | None
+    inputs: ScopeInputs, by_host: Mapping[str, Service], before: SidecarScope
 ) -> Mapping[str, tuple[MergedRule, ...]]:
-    before: Mapping[str, tuple[MergedRule, ...]] = previous.rules if previous else {}
-    namespace, root = inputs.key.namespace, inputs.mesh.root_namespace
+    """The rules of each service. Where nothing changed on the path along which they are found, they are as before."""
+    namespace, root, now = inputs.key.namespace, inputs.mesh.root_namespace, inputs.destination_rules
+    old = before.memo.inputs
+    steady: dict[str, bool] = {}
     rules: dict[str, tuple[MergedRule, ...]] = {}
     for host, service in by_host.items():
-        if found := find_rules(inputs.destination_rules, namespace, service.namespace, host, root):
-            old = before.get(host)
-            rules[host] = old if old == found else found
-    return kept(before, rules)
+        of = service.namespace
+        if of not in steady:
+            path = lookup_path(now, namespace, of, root)
+            steady[of] = old is not None and path == lookup_path(old.destination_rules, namespace, of, root)
+        present = before.rules.get(host, ())
+        if not steady[of] or before.by_host.get(host) is not service:
+            found = find_rules(now, namespace, of, host, root)
+            present = present if present == found else found
+        if present:
+            rules[host] = present
+    return kept(before.rules, rules)
 
 
 def _registry_only(inputs: ScopeInputs) -> bool:
@@ -277,22 +310,20 @@ def _egress_proxy(inputs: ScopeInputs) -> tuple[str, str, int] | None:
     return (host, proxy.subset, proxy.port.number if proxy.port else 0)
 
 
-def _dependencies(
-    inputs: ScopeInputs,
-    egress: tuple[EgressListener, ...],
-    by_host: Mapping[str, Service],
-    rules: Mapping[str, tuple[MergedRule, ...]],
-) -> frozenset[ConfigKey]:
-    """Keys of the Sidecar, of imported virtual services and rules, and of services that `by_host` does not have."""
-    keys: set[ConfigKey] = set()
-    if inputs.sidecar is not None:
-        keys.add(config_key(inputs.sidecar.key))
+def _imported_keys(egress: tuple[EgressListener, ...], by_host: Mapping[str, Service]) -> Iterator[ConfigKey]:
+    """Keys of imported virtual services, and of imported services that `by_host` does not have."""
     for listener in egress:
-        keys.update(ConfigKey("VirtualService", each.namespace, each.name) for each in listener.virtual_services)
-        hidden = (each for each in listener.services if by_host[each.hostname].namespace != each.namespace)
-        keys.update(ConfigKey("ServiceEntry", each.namespace, each.hostname) for each in hidden)
-    keys.update(config_key(source.key) for each in rules.values() for rule in each for source in rule.sources)
-    return frozenset(keys)
+        yield from (ConfigKey("VirtualService", each.namespace, each.name) for each in listener.virtual_services)
+        for service in listener.services:
+            if by_host[service.hostname].namespace != service.namespace:
+                yield ConfigKey("ServiceEntry", service.namespace, service.hostname)
+
+
+def _ruling_keys(rules: Mapping[str, tuple[MergedRule, ...]]) -> Iterator[ConfigKey]:
+    """Keys of the objects behind the rules."""
+    for each in rules.values():
+        for rule in each:
+            yield from (config_key(source.key) for source in rule.sources)
 
 
 def config_key(key: ObjectKey) -> ConfigKey:

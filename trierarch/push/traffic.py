@@ -112,14 +112,22 @@ def find_rules(
     rules: DestinationRules, client_namespace: str, service_namespace: str, host: str, root_namespace: str
 ) -> tuple[MergedRule, ...]:
     """The rules that clients of a namespace apply to a service: the first step that finds any wins (§8.4.5)."""
-    own = rules.root_local if client_namespace == root_namespace else rules.local.get(client_namespace, NO_RULES)
+    own, *exported = lookup_path(rules, client_namespace, service_namespace, root_namespace)
     if found := own.covering(host):
         return found
-    for namespace in (service_namespace, root_namespace):
-        exported = rules.exported.get(namespace, NO_RULES).covering(host)
-        if visible := _visible(exported, client_namespace):
+    for others in exported:
+        if visible := _visible(others.covering(host), client_namespace):
             return visible
     return ()
+
+
+def lookup_path(
+    rules: DestinationRules, client_namespace: str, service_namespace: str, root_namespace: str
+) -> tuple[HostRules, HostRules, HostRules]:
+    """Where the rules for services of a namespace are looked for, in order. The same path finds the same rules."""
+    own = rules.root_local if client_namespace == root_namespace else rules.local.get(client_namespace, NO_RULES)
+    exported = rules.exported
+    return own, exported.get(service_namespace, NO_RULES), exported.get(root_namespace, NO_RULES)
 
 
 def _visible(rules: tuple[MergedRule, ...], namespace: str) -> tuple[MergedRule, ...]:

@@ -126,14 +126,20 @@ def build_workloads(inputs: WorkloadsInputs, previous: Workloads) -> Steps[Workl
     pods = yield from build_units(_wanted_pods(inputs, by_node, networks), _pod_instance, memo.pods)
     wanted_entries = ((key, (entry, networks, mesh)) for key, entry in inputs.entries.items())
     entries = yield from build_units(wanted_entries, _entry_instance, memo.entries)
+    yield
     running = kept(previous.pods, {key: unit.value for key, unit in pods.items() if unit.value is not None})
     known = kept(previous.entries, {key: unit.value for key, unit in entries.items()})
+    yield
+    pods_by_ip = kept(previous.pods_by_ip, _pods_by_ip(running))
+    yield
+    pods_in = regroup(running, _namespace, previous.pods_in)
+    yield
     return Workloads(
         pods=running,
         entries=known,
-        pods_by_ip=kept(previous.pods_by_ip, _pods_by_ip(running)),
+        pods_by_ip=pods_by_ip,
         entries_by_ip=kept(previous.entries_by_ip, _entries_by_ip(known)),
-        pods_in=regroup(running, _namespace, previous.pods_in),
+        pods_in=pods_in,
         entries_in=regroup(known, _namespace, previous.entries_in),
         networks=previous.networks if networks == previous.networks else networks,
         memo=WorkloadsMemo(localities, pods, entries),
