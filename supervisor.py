@@ -11,7 +11,6 @@ Only the wiring knows who talks to whom. Imported by `trierarch.cli.serve` and b
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -38,6 +37,8 @@ from actors.mailbox import Mailbox
 from actors.metrics import Metrics
 from actors.supervision import ChildSpec, Strategy, SupervisorHandle, SupervisorSpec, supervise
 from trierarch.push.mesh import ContextSettings
+from trierarch.push.token_bucket import TokenBucket
+from trierarch.settings import automatic_limit
 
 if TYPE_CHECKING:
     from actors.messages import (
@@ -162,7 +163,7 @@ def _pipeline(settings: Settings, mail: Mailboxes, metrics: Metrics, ready: trio
                     wall=time.time,
                     opened=ready.set,
                 ),
-                throttle=settings.push_throttle or min(15 + 5 * (os.cpu_count() or 1), 100),
+                throttle=settings.push_throttle or automatic_limit(),
                 admitted=ADMITTED,
             ),
         ),
@@ -188,7 +189,8 @@ def _build_xds(settings: Settings, mail: Mailboxes, metrics: Metrics) -> grpc_se
         keepalive_interval=settings.keepalive_interval,
         keepalive_timeout=settings.keepalive_timeout,
     )
-    handlers = ads_service.build_handlers(mail.connections, metrics)
+    begins = TokenBucket(settings.max_requests_per_second or automatic_limit())
+    handlers = ads_service.build_handlers(mail.connections, metrics, begins)
     make = partial(Server, handlers, limits, on_crash=grpc_server.report_crash)
     return grpc_server.Endpoint(address=settings.grpc_addr, make=make)
 

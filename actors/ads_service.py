@@ -24,19 +24,35 @@ if TYPE_CHECKING:
     from actors.metrics import Metrics
     from actors.ports import StreamHandler, StreamPort
     from protocol.xds.requests import Request
+    from trierarch.push.token_bucket import TokenBucket
 
 _SERVICE = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
 SOTW_METHOD = _SERVICE + "StreamAggregatedResources"
 DELTA_METHOD = _SERVICE + "DeltaAggregatedResources"
-UNAVAILABLE = 14
+RESOURCE_EXHAUSTED, UNAVAILABLE = 8, 14
+
+PATIENCE = 1.0
+"""Seconds that a new stream may wait for its turn."""
 
 
-def build_handlers(connections: Mailbox[ToConnections], metrics: Metrics) -> Mapping[str, StreamHandler]:
-    """The gRPC methods of ADS."""
+def build_handlers(
+    connections: Mailbox[ToConnections], metrics: Metrics, begins: TokenBucket
+) -> Mapping[str, StreamHandler]:
+    """The gRPC methods of ADS. `begins` says how often a stream may begin."""
+    serve = partial(serve_stream, connections=connections, metrics=metrics)
     return {
-        SOTW_METHOD: partial(serve_stream, connections=connections, metrics=metrics, delta=False),
-        DELTA_METHOD: partial(serve_stream, connections=connections, metrics=metrics, delta=True),
+        SOTW_METHOD: partial(serve_in_turn, begins, partial(serve, delta=False)),
+        DELTA_METHOD: partial(serve_in_turn, begins, partial(serve, delta=True)),
     }
+
+
+async def serve_in_turn(begins: TokenBucket, serve: StreamHandler, port: StreamPort) -> None:
+    """Serve a stream when it is its turn; refuse it if that would take too long (xds-server.md §3.4)."""
+    wait = begins.reserve(trio.current_time(), PATIENCE)
+    if wait is None:
+        raise RemoteError(RESOURCE_EXHAUSTED, "too many new streams; try again later")
+    await trio.sleep(wait)
+    await serve(port)
 
 
 async def serve_stream(port: StreamPort, *, connections: Mailbox[ToConnections], metrics: Metrics, delta: bool) -> None:

@@ -6,6 +6,7 @@ the reference in `docs/` are made from the same lines. Nothing else in the progr
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -79,6 +80,11 @@ def parse_clusters(text: str) -> tuple[tuple[str, str], ...]:
             raise ValueError(f"{item!r} is not NAME=DIR")
         pairs.append((name, folder))
     return tuple(pairs)
+
+
+def automatic_limit(cores: int | None = None) -> int:
+    """What 0 means for limits that follow the number of cores (xds-server.md §3.4)."""
+    return min(15 + 5 * (cores or os.cpu_count() or 1), 100)
 
 
 def setting(

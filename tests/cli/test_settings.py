@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trierarch.settings import BadSetting, Settings, parse_address, parse_duration, parse_settings
+from trierarch.settings import BadSetting, Settings, automatic_limit, parse_address, parse_duration, parse_settings
 
 
 def test_flags_win_over_the_environment_and_that_over_defaults():
@@ -49,3 +49,8 @@ def test_the_features_are_the_settings_of_the_same_name():
     """Switches of generation are passed on unchanged."""
     features = Settings(dual_stack=True, auto_send_unhealthy=False).features
     assert (features.dual_stack, features.auto_send_unhealthy, features.http10) == (True, False, False)
+
+
+def test_limits_that_follow_the_cores():
+    """Istiod's formula: 15 and 5 for each core, 100 at most."""
+    assert [automatic_limit(cores) for cores in (1, 2, 4, 17, 64)] == [20, 25, 35, 100, 100]
