@@ -79,8 +79,8 @@ class Intake:
                 return self._take(message)
             case ResendConfig(asked_by=asked_by):
                 return None if self._awaited else self._resend(asked_by)
-            case CausesSettled(last_cause=last_cause):
-                self._unsettled = self._unsettled.after(last_cause)
+            case CausesSettled(causes=causes):
+                self._unsettled = self._unsettled.without(causes)
                 return None
             case never:
                 assert_never(never)

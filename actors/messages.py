@@ -62,12 +62,12 @@ class ResendConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausesSettled:
-    """From the snapshot builder (control): a snapshot with all causes up to this id is built and handed on.
+    """From the snapshot builder (control): a snapshot with these causes is built and handed on.
 
     Until then intake keeps the causes of its changes, so that whoever dies in between does not take them along.
     """
 
-    last_cause: int
+    causes: Causes
 
 
 ToIntake = SourceChanged | ResendConfig | CausesSettled

@@ -56,7 +56,7 @@ async def run(
                 built = await _build(order, built, settings, metrics)
                 await outlets.scheduler.send(built)
                 outlets.debouncer.post(BuilderIdle())
-                outlets.intake.post(CausesSettled(last_cause=order.request.causes.last_id))
+                outlets.intake.post(CausesSettled(causes=order.request.causes))
             case ResendSnapshot():
                 if built is not None:
                     await outlets.scheduler.send(built)

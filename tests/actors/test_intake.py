@@ -164,21 +164,21 @@ async def test_the_mesh_s_own_settings_concern_everybody(mail, nursery, autojump
 
 
 async def test_everything_is_sent_again_on_request(mail, lines, nursery, autojump_clock):
-    """After a restart of the debouncer: the whole view, forced, with a cause that says so and those not settled yet."""
-    await synced(nursery, mail)
-    mail.inbox.post(CausesSettled(last_cause=2))
+    """After a restart of the debouncer: the whole view, forced; its causes say so, beside all that are not settled."""
+    mail.inbox.post(CausesSettled(causes=(await synced(nursery, mail)).causes))
     await mail.inbox.send(said(subject("a")))
     await mail.inbox.send(said(subject("b")))
     await wait_all_tasks_blocked()
-    mail.inbox.post(CausesSettled(last_cause=3))
+    _, second = mail.debouncer.receive_nowait(), mail.debouncer.receive_nowait()
+    mail.inbox.post(CausesSettled(causes=second.causes))
     await trio.sleep(9)
     mail.inbox.post(ResendConfig(asked_by="debouncer"))
     await wait_all_tasks_blocked()
-    changed = [await mail.debouncer.receive() for _ in range(3)][-1]
+    changed = await mail.debouncer.receive()
     assert {key.name for key in changed.view.table("VirtualService")} == {"a", "b"}
     assert (changed.forced, changed.seen_at) == (True, 9.0)
     assert [(cause.name, cause.source, cause.event) for cause in changed.causes.kept] == [
-        ("b", "config", ChangeEvent.ADDED), ("", "debouncer", ChangeEvent.RESYNCED),
+        ("a", "config", ChangeEvent.ADDED), ("", "debouncer", ChangeEvent.RESYNCED),
     ]  # fmt: skip
     assert lines[-1]["event"] == "config_resent"
     nursery.cancel_scope.cancel()

@@ -44,9 +44,14 @@ class Causes:
         """The newest cause that is kept; 0 without any."""
         return max((cause.id for cause in self.kept), default=0)
 
-    def after(self, last_id: int) -> Causes:
-        """What is left when all causes up to `last_id` are settled. Those only counted were among them or are newer."""
-        return Causes(kept=tuple(cause for cause in self.kept if cause.id > last_id))
+    def without(self, settled: Causes) -> Causes:
+        """What is left when those are settled.
+
+        Which causes were only counted, nobody knows: then all up to the newest that was kept are taken for settled.
+        """
+        known = {cause.id for cause in settled.kept}
+        newest = settled.last_id if settled.dropped else 0
+        return Causes(kept=tuple(cause for cause in self.kept if cause.id > newest and cause.id not in known))
 
     def merged(self, other: Causes) -> Causes:
         """Both together. A cause that is in both counts once (a resent request does not double its causes)."""
