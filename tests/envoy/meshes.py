@@ -118,3 +118,33 @@ def routes(here: SidecarScope, key=STOCK, snapshot=NOTHING) -> dict[str, dict]:
 
 def _plain(type_url: str, plan: Plan) -> dict[str, dict]:
     return {name: to_plain(type_url, body) for name, body in joined(plan).items()}
+
+
+def http(chain: dict) -> dict:
+    """The connection manager of a chain."""
+    return chain["filters"][-1]["typed_config"]
+
+
+def summary(listener: dict) -> list[str]:
+    """Each chain as `MATCH -> TARGET`; the default chain last."""
+    chains = [(chain.get("filter_chain_match", {}), chain) for chain in listener["filter_chains"]]
+    if "default_filter_chain" in listener:
+        chains.append(({"otherwise": True}, listener["default_filter_chain"]))
+    return [f"{_condition(match)} -> {_target(http(chain))}" for match, chain in chains]
+
+
+def _condition(match: dict) -> str:
+    if "otherwise" in match:
+        return "otherwise"
+    ranges = [f"{each['address_prefix']}/{each['prefix_len']}" for each in match.get("prefix_ranges", ())]
+    parts = [*match.get("application_protocols", ()), *match.get("server_names", ()), *ranges]
+    port = match.get("destination_port")
+    return ",".join([f"port {port}"] if port else []) or ",".join(parts) or "all"
+
+
+def _target(config: dict) -> str:
+    if "rds" in config:
+        return f"routes {config['rds']['route_config_name']}"
+    if "weighted_clusters" in config:
+        return " ".join(f"{each['name']}*{each['weight']}" for each in config["weighted_clusters"]["clusters"])
+    return config["cluster"]

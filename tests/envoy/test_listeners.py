@@ -5,43 +5,24 @@ from __future__ import annotations
 import pytest
 
 from tests.envoy.golden import check_golden
-from tests.envoy.meshes import STOCK, egress, external, listeners, mesh_of, scope, service, virtual_service
+from tests.envoy.meshes import (
+    STOCK,
+    egress,
+    external,
+    http,
+    listeners,
+    mesh_of,
+    scope,
+    service,
+    summary,
+    virtual_service,
+)
 from tests.envoy.samples import ISTIO, endpoint, mesh, outbound_key, snapshot
 from trierarch.push.model import Resolution
 from trierarch.push.proxy import Interception, IPMode
 
 BARE = outbound_key(interception=Interception.NONE)
 WEB = service("web", "80/HTTP", "81/GRPC_WEB", "9000/TCP", "443/TLS", "53/UDP", "7000", address="10.0.0.7")
-
-
-def http(chain: dict) -> dict:
-    """The connection manager of a chain."""
-    return chain["filters"][-1]["typed_config"]
-
-
-def summary(listener: dict) -> list[str]:
-    """Each chain as `MATCH -> TARGET`; the default chain last."""
-    chains = [(chain.get("filter_chain_match", {}), chain) for chain in listener["filter_chains"]]
-    if "default_filter_chain" in listener:
-        chains.append(({"otherwise": True}, listener["default_filter_chain"]))
-    return [f"{_condition(match)} -> {_target(http(chain))}" for match, chain in chains]
-
-
-def _condition(match: dict) -> str:
-    if "otherwise" in match:
-        return "otherwise"
-    ranges = [f"{each['address_prefix']}/{each['prefix_len']}" for each in match.get("prefix_ranges", ())]
-    parts = [*match.get("application_protocols", ()), *match.get("server_names", ()), *ranges]
-    port = match.get("destination_port")
-    return ",".join([f"port {port}"] if port else []) or ",".join(parts) or "all"
-
-
-def _target(config: dict) -> str:
-    if "rds" in config:
-        return f"routes {config['rds']['route_config_name']}"
-    if "weighted_clusters" in config:
-        return " ".join(f"{each['name']}*{each['weight']}" for each in config["weighted_clusters"]["clusters"])
-    return config["cluster"]
 
 
 def test_each_class_of_port_has_its_place():
