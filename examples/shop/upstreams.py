@@ -1,5 +1,7 @@
 """The shop's programs: tiny HTTP servers, one an address, that say who they are.
 
+    python upstreams.py [NETWORK]      where NETWORK is the first three numbers of their addresses
+
 `/flaky` answers 503 to every other request; everything else answers 200 with a line `NAME saw PATH`.
 """
 
@@ -11,12 +13,13 @@ from itertools import count
 from threading import Thread
 
 PROGRAMS = {
-    "catalog": ("127.0.0.1", 18082),  # behind its sidecar
-    "reviews-v1": ("127.10.0.3", 8081),
-    "reviews-v2": ("127.10.0.4", 8081),
-    "stock": ("127.10.0.5", 8081),
-    "rates": ("127.10.0.6", 8081),
+    "catalog": (2, 18082),  # behind its sidecar
+    "reviews-v1": (3, 8081),
+    "reviews-v2": (4, 8081),
+    "stock": (5, 8081),
+    "rates": (6, 8081),
 }
+"""Name -> the last number of its address, its port."""
 
 
 def build_handler(name: str) -> type[BaseHTTPRequestHandler]:
@@ -49,8 +52,9 @@ class Server(ThreadingHTTPServer):
 
 def main() -> None:
     """Serve all programs until standard input is closed."""
-    for name, address in PROGRAMS.items():
-        Thread(target=Server(address, build_handler(name)).serve_forever, daemon=True).start()
+    network = sys.argv[1] if len(sys.argv) > 1 else "127.10.0"
+    for name, (number, port) in PROGRAMS.items():
+        Thread(target=Server((f"{network}.{number}", port), build_handler(name)).serve_forever, daemon=True).start()
     print("ready", flush=True)
     sys.stdin.read()
 

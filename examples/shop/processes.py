@@ -1,0 +1,197 @@
+"""The shop as running processes: its programs, the control plane and sidecars. The demonstration and tests start them.
+
+Everything has an address of its own in a network (`127.10.0` by default), so several shops run side by side and no port
+has to be looked for. Nothing is judged here: who starts the shop looks at it and says what is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import httpx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HERE = Path(__file__).parent
+TRIERARCH = Path(sys.executable).parent / "trierarch"
+NETWORK = "127.10.0"
+"""The first three numbers of all addresses in `mesh/`."""
+
+PATIENCE = 30.0
+"""Seconds after which something that should happen soon has not."""
+
+Push = dict[str, Any]
+"""An item of /debug/pushes."""
+
+LogLine = dict[str, Any]
+
+
+def wait_until(what: str, holds: Callable[[], object], patience: float = PATIENCE) -> float:
+    """Wait until something holds; returns the seconds that it took. Nobody answering yet means no.
+
+    Raises `TimeoutError` that names `what`.
+    """
+    started = time.monotonic()
+    while time.monotonic() - started < patience:
+        try:
+            if holds():
+                return time.monotonic() - started
+        except httpx.TransportError:
+            pass
+        time.sleep(0.02)
+    raise TimeoutError(f"gave up waiting after {patience:g} s: {what}")
+
+
+class Process:
+    """A child process whose output is appended to a file. Leaving the `with` block ends it."""
+
+    def __init__(self, *command: str | Path, log: Path) -> None:
+        self.log = log
+        self._command = [str(word) for word in command]
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, for the first time or again."""
+        with self.log.open("ab") as output:
+            self._child = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT
+            )
+
+    def end(self, by: signal.Signals = signal.SIGTERM, patience: float = 15.0) -> int:
+        """Send it a signal and wait for its end; returns its exit code. One that does not end in time is killed."""
+        if self._child is None:
+            return 0
+        self._child.send_signal(by)
+        with self._child as child:
+            try:
+                return child.wait(patience)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                return child.wait()
+            finally:
+                self._child = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+
+class Programs(Process):
+    """The shop's programs (`upstreams.py`)."""
+
+    def __init__(self, folder: Path, network: str = NETWORK) -> None:
+        super().__init__(sys.executable, HERE / "upstreams.py", network, log=folder / "upstreams.log")
+
+
+class ControlPlane(Process):
+    """`trierarch serve` on a folder of configuration, at the network's address 100. `debug` is its debug address."""
+
+    def __init__(self, config: Path, log: Path, network: str = NETWORK, flags: tuple[str, ...] = ()) -> None:
+        self.xds, self.debug = f"{network}.100:15010", f"{network}.100:8080"
+        addresses = ["--grpc-addr", self.xds, "--http-addr", self.debug, "--monitoring-addr", ""]
+        super().__init__(TRIERARCH, "serve", "--config", config, *addresses, *flags, log=log)
+
+    def get(self, path: str, **parameters: str) -> httpx.Response:
+        """A debug page."""
+        return httpx.get(f"http://{self.debug}{path}", params=parameters, timeout=10)
+
+    def is_ready(self) -> bool:
+        """Whether proxies can be served."""
+        return self.get("/ready").status_code == 200
+
+    def pushes(self, proxy: str = "") -> list[Push]:
+        """What is remembered of the pushes to the proxies whose id contains `proxy`, newest last."""
+        pushes: list[Push] = self.get("/debug/pushes", proxyID=proxy).json()
+        return pushes
+
+    def acked_since(self, moment: float, proxy: str) -> Push | None:
+        """The first push that was finished after a moment (wall clock) and acknowledged."""
+        pushes = self.pushes(proxy)
+        return next((push for push in pushes if push["finished"] > moment and push["outcome"] == "acked"), None)
+
+    def kill_actor(self, name: str) -> httpx.Response:
+        """Kill an actor; `trierarch kill` would take longer to start."""
+        return httpx.post(f"http://{self.debug}/debug/actors/{name}/kill", timeout=10)
+
+    def command(self, *words: str) -> str:
+        """What a command of `trierarch` says about this control plane."""
+        command = [str(TRIERARCH), *words, "--http-addr", self.debug]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        return done.stdout.rstrip() or done.stderr.rstrip()
+
+    def logged(self, event: str) -> list[LogLine]:
+        """The lines of its log that tell of this event."""
+        lines = (json.loads(line) for line in self.log.read_text().splitlines() if f'"event": "{event}"' in line)
+        return [line for line in lines if line["event"] == event]
+
+
+class Sidecar(Process):
+    """A stock Envoy as the sidecar of one workload, with the bootstrap that our command line prints.
+
+    The program that it belongs to would send its requests to `outbound`; `admin` is Envoy's own page.
+    """
+
+    def __init__(self, envoy: Path, xds: str, folder: Path, *, app: str, address: str, mode: str) -> None:
+        self.id = f"{app}-1.shop"
+        self.outbound, self.admin = f"{address}:8080", f"{address}:15000"
+        bootstrap = folder / f"{app}.bootstrap.yaml"
+        bootstrap.write_bytes(
+            print_bootstrap(f"sidecar~{address}~{self.id}~shop.svc.cluster.local", xds, mode, self.admin)
+        )
+        options = ["--disable-hot-restart", "--concurrency", "1", "-l", "warning"]
+        super().__init__(envoy, "-c", bootstrap, *options, log=folder / f"{app}.log")
+        self._client = httpx.Client(timeout=10)
+
+    def get(self, host: str, path: str = "/", **headers: str) -> httpx.Response:
+        """One request as the program would send it; a header's underscores stand for hyphens."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self._client.get(f"http://{self.outbound}{path}", headers={"host": host, **named})
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+        self.end()
+
+
+def print_bootstrap(node: str, xds: str, mode: str, admin: str) -> bytes:
+    """The output of `trierarch bootstrap` for a proxy whose program calls it by address, without interception."""
+    command = [str(TRIERARCH), "bootstrap", "--id", node, "--xds", xds, "--mode", mode, "--admin", admin]
+    metadata = ["--metadata", "INTERCEPTION_MODE=NONE", "--metadata", "CLUSTER_ID=Kubernetes"]
+    return subprocess.run([*command, *metadata], check=True, capture_output=True).stdout
+
+
+class Mesh:
+    """A copy of the shop's configuration, changed as an editor does it: written beside, then renamed."""
+
+    def __init__(self, folder: Path, network: str = NETWORK) -> None:
+        self.folder = folder
+        folder.mkdir()
+        for file in sorted((HERE / "mesh").iterdir()):
+            self.write(file.name, file.read_text().replace(f"{NETWORK}.", f"{network}."))
+
+    def read(self, name: str) -> str:
+        """The text of a file."""
+        return (self.folder / name).read_text()
+
+    def write(self, name: str, text: str) -> float:
+        """Put a file in place; returns the wall clock time before."""
+        draft = self.folder / f".{name}.draft"
+        draft.write_text(text)
+        before = time.time()
+        draft.rename(self.folder / name)
+        return before
+
+    def set_weights(self, first: int, second: int) -> float:
+        """Send so many of a hundred requests for `reviews` to v1 and v2; returns the wall clock time before."""
+        text = (HERE / "mesh" / "reviews-routing.yaml").read_text()
+        text = text.replace("weight: 90}", f"weight: {first}}}").replace("weight: 10}", f"weight: {second}}}")
+        return self.write("reviews-routing.yaml", text)
