@@ -186,6 +186,15 @@ def test_wildcard_names_are_resolved_while_they_are_forwarded():
     assert "common_lb_config" not in cluster
 
 
+def test_a_forward_proxy_cluster_with_http_options_is_one_that_envoy_accepts():
+    """Envoy wants the server's name checked, or to be told that it is not (istiod does neither)."""
+    wild = external("*.example", ports=(HTTP, GRPC), resolution=Resolution.DYNAMIC_DNS)
+    clusters = _clusters([wild])
+    configs = {name: clusters[name].get("cluster_type", {}).get("typed_config", {}) for name in clusters}
+    assert "allow_insecure_cluster_options" not in configs["outbound|80||*.example"]
+    assert configs["outbound|7070||*.example"]["allow_insecure_cluster_options"] is True
+
+
 # --- connection pool -------------------------------------------------------------------------------------------------
 def _tcp(**fields):
     return TrafficPolicy(connection_pool=ConnectionPool(tcp=TcpPool(**fields)))

@@ -146,7 +146,8 @@ def build_cluster(
         load_assignment=assignment,
         outlier_detection=build_outlier_detection(outlier) if outlier is not None else None,
     )
-    set_discovery(cluster, outline, config, dns_lookup_family(traits.ip_mode, mesh.features.dual_stack))
+    lookup_family = dns_lookup_family(traits.ip_mode, mesh.features.dual_stack)
+    set_discovery(cluster, outline, config, lookup_family, http.checks)
     _set_balancing(cluster, outline)
     set_transport(cluster, outline, mode, version, security)
     if traits.istio:

@@ -30,6 +30,7 @@ from trierarch.push.proxy import IPMode
 if TYPE_CHECKING:
     from trierarch.config.mesh_config import MeshConfig
     from trierarch.envoy.outline import ClusterOutline
+    from trierarch.envoy.protocol_options import PeerChecks
 
 DEFAULT_DNS_REFRESH_RATE = 60.0
 DNS_JITTER = 0.1
@@ -64,12 +65,22 @@ def dns_lookup_family(mode: IPMode, dual_stack: bool) -> ClusterDnsLookupFamily:
 
 
 def set_discovery(
-    cluster: Cluster, outline: ClusterOutline, mesh: MeshConfig, lookup_family: ClusterDnsLookupFamily
+    cluster: Cluster,
+    outline: ClusterOutline,
+    mesh: MeshConfig,
+    lookup_family: ClusterDnsLookupFamily,
+    checks: PeerChecks,
 ) -> None:
-    """Set the type and all that belongs to it but the endpoints themselves."""
+    """Set the type and all that belongs to it but the endpoints themselves.
+
+    A forward-proxy cluster with HTTP options that do not check the server's name is rejected by Envoy unless it is
+    marked as insecure. istiod does not mark it; we do.
+    """
     if outline.discovery is Discovery.DYNAMIC_FORWARD_PROXY:
         cache = service_dns_cache(outline.service.hostname, lookup_family)
-        set_dynamic_forward_proxy(cluster, ClusterConfig(dns_cache_config=cache))
+        unchecked = bool(cluster.typed_extension_protocol_options) and not checks.certificate
+        config = ClusterConfig(dns_cache_config=cache, allow_insecure_cluster_options=unchecked)
+        set_dynamic_forward_proxy(cluster, config)
         return
     cluster.type = _TYPES[outline.discovery]
     if outline.discovery is Discovery.EDS:

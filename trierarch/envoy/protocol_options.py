@@ -31,11 +31,12 @@ from trierarch.push.proxy import ProxyType
 
 if TYPE_CHECKING:
     from protocol.proto.google.protobuf import Any as PackedMessage
-    from trierarch.config.destination_rule import ConnectionPool, HttpPool
+    from trierarch.config.destination_rule import ConnectionPool, Http2KeepAlive, HttpPool
     from trierarch.config.mesh_config import MeshConfig
 
 EXTENSION = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 PASSTHROUGH_IDLE_TIMEOUT = 300.0
+DEFAULT_PING_TIMEOUT = 10.0
 
 
 class Version(Enum):
@@ -169,13 +170,14 @@ def _common_options(pool: ConnectionPool | None) -> CommonHttpProtocolOptions | 
 
 
 def _http2_options(http: HttpPool) -> Http2ProtocolOptions:
-    keep_alive = http.http2_keep_alive
     return Http2ProtocolOptions(
         max_concurrent_streams=http.max_concurrent_streams or None,
-        connection_keepalive=None
-        if keep_alive is None
-        else KeepaliveSettings(
-            interval=None if keep_alive.interval is None else duration(keep_alive.interval),
-            timeout=None if keep_alive.timeout is None else duration(keep_alive.timeout),
-        ),
+        connection_keepalive=_pings(http.http2_keep_alive) if http.http2_keep_alive is not None else None,
     )
+
+
+def _pings(keep_alive: Http2KeepAlive) -> KeepaliveSettings:
+    """Envoy rejects pings without a timeout, so there is one whatever the rule says."""
+    timeout = DEFAULT_PING_TIMEOUT if keep_alive.timeout is None else keep_alive.timeout
+    interval = None if keep_alive.interval is None else duration(keep_alive.interval)
+    return KeepaliveSettings(interval=interval, timeout=duration(timeout))
