@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
@@ -41,6 +41,8 @@ from trierarch.push.token_bucket import TokenBucket
 from trierarch.settings import automatic_limit
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
     from actors.messages import (
         ToConnections,
         ToDebouncer,
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
         ToSnapshotBuilder,
         ToSource,
     )
+    from actors.tree import StartFunction
     from trierarch.settings import Settings
 
 MOST_CONNECTIONS = 20_000
@@ -60,9 +63,27 @@ ADMITTED = 24
 """First configurations that are under way at a time (architecture.md §4)."""
 
 
+class StartSource(Protocol):
+    """Runs a source for one life: tells intake everything, then what changes, and everything again when asked to."""
+
+    def __call__(
+        self, inbox: Mailbox[ToSource], *, intake: Mailbox[ToIntake], task_status: trio.TaskStatus[None]
+    ) -> Awaitable[None]:
+        """Run until the end."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSpec:
+    """Somebody who says what the mesh's configuration is."""
+
+    name: str
+    start: StartSource
+
+
 @dataclass(frozen=True, slots=True)
 class Mailboxes:
-    """Every mailbox but those of connections; they outlive the actors."""
+    """Every mailbox but those of sources and connections; they outlive the actors."""
 
     intake: Mailbox[ToIntake] = field(default_factory=lambda: Mailbox("intake"))
     debouncer: Mailbox[ToDebouncer] = field(default_factory=lambda: Mailbox("debouncer"))
@@ -87,14 +108,15 @@ class System:
     xds: grpc_server.Endpoint
 
 
-def build_system(settings: Settings) -> System:
-    """Wire the actors for these settings."""
+def build_system(settings: Settings, sources: tuple[SourceSpec, ...] | None = None) -> System:
+    """Wire the actors for these settings; `sources` instead of the files that the settings name."""
     mail, metrics, handle, ready = Mailboxes(), Metrics(), SupervisorHandle(), trio.Event()
     xds = _build_xds(settings, mail, metrics)
-    children = (
-        SupervisorSpec(name="pipeline", intensity=5, period=30.0, children=_pipeline(settings, mail, metrics, ready)),
+    pipeline = _pipeline(settings, plan_sources(settings) if sources is None else sources, mail, metrics, ready)
+    children: tuple[ChildSpec | SupervisorSpec, ...] = (
+        SupervisorSpec(name="pipeline", intensity=5, period=30.0, children=pipeline),
         ChildSpec(name="connections", start=_connections(settings, mail, metrics, handle)),
-        ChildSpec(name="grpc", start=partial(grpc_server.run, endpoint=xds, ready=ready), shutdown=15.0),
+        *_grpc(xds, ready),
         *_debug(settings, mail, metrics, handle, ready),
     )
     tree = SupervisorSpec(name="root", strategy=Strategy.REST_FOR_ONE, intensity=3, period=60.0, children=children)
@@ -106,71 +128,48 @@ async def run(system: System, *, task_status: trio.TaskStatus[None] = trio.TASK_
     await supervise(system.tree, handle=system.handle, task_status=task_status)
 
 
-def _pipeline(settings: Settings, mail: Mailboxes, metrics: Metrics, ready: trio.Event) -> tuple[ChildSpec, ...]:
-    sources = file_source.plan_sources(settings)
-    source_mail: dict[str, Mailbox[ToSource]] = {source.name: Mailbox(source.name) for source in sources}
-    context = ContextSettings(cluster=settings.cluster_id, domain=settings.domain, features=settings.features)
-    return (
-        ChildSpec(name="journal", start=partial(journal.run, mail.journal)),
-        *(
-            ChildSpec(
-                name=source.name,
-                start=partial(file_source.run, source_mail[source.name], intake=mail.intake, source=source),
-            )
-            for source in sources
-        ),
-        ChildSpec(
-            name="intake",
-            start=partial(intake.run, mail.intake, debouncer=mail.debouncer, sources=source_mail, metrics=metrics),
-        ),
-        ChildSpec(
-            name="debouncer",
-            start=partial(
-                debouncer.run,
-                mail.debouncer,
-                intake=mail.intake,
-                builder=mail.builder,
-                options=debouncer.options(settings),
-            ),
-        ),
-        ChildSpec(
-            name="snapshot_builder",
-            start=partial(
-                snapshot_builder.run,
-                mail.builder,
-                outlets=snapshot_builder.Outlets(
-                    intake=mail.intake, debouncer=mail.debouncer, scheduler=mail.scheduler
-                ),
-                settings=context,
-                metrics=metrics,
-            ),
-        ),
-        ChildSpec(
-            name="generator",
-            start=partial(generator.run, mail.generator, memo_size=settings.cache_size, metrics=metrics),
-        ),
-        ChildSpec(
-            name="push_scheduler",
-            start=partial(
-                push_scheduler.run,
-                mail.scheduler,
-                outlets=push_scheduler.Outlets(
-                    builder=mail.builder,
-                    connections=mail.connections,
-                    generator=mail.generator,
-                    journal=mail.journal,
-                    metrics=metrics,
-                    wall=time.time,
-                    opened=ready.set,
-                ),
-                throttle=settings.push_throttle or automatic_limit(),
-                admitted=ADMITTED,
-            ),
-        ),
+def plan_sources(settings: Settings) -> tuple[SourceSpec, ...]:
+    """The folders and files that the settings name. Raises `SourceMissing` if one of them is not there."""
+    return tuple(
+        SourceSpec(name=source.name, start=partial(file_source.run, source=source))
+        for source in file_source.plan_sources(settings)
     )
 
 
-def _connections(settings: Settings, mail: Mailboxes, metrics: Metrics, handle: SupervisorHandle) -> partial[object]:
+def _pipeline(
+    settings: Settings, sources: tuple[SourceSpec, ...], mail: Mailboxes, metrics: Metrics, ready: trio.Event
+) -> tuple[ChildSpec, ...]:
+    source_mail: dict[str, Mailbox[ToSource]] = {source.name: Mailbox(source.name) for source in sources}
+    builds = snapshot_builder.Outlets(intake=mail.intake, debouncer=mail.debouncer, scheduler=mail.scheduler)
+    context = ContextSettings(cluster=settings.cluster_id, domain=settings.domain, features=settings.features)
+    pushes = push_scheduler.Outlets(
+        builder=mail.builder,
+        connections=mail.connections,
+        generator=mail.generator,
+        journal=mail.journal,
+        metrics=metrics,
+        wall=time.time,
+        opened=ready.set,
+    )
+    throttle = settings.push_throttle or automatic_limit()
+    options = debouncer.options(settings)
+    actors: Mapping[str, StartFunction] = {
+        "journal": partial(journal.run, mail.journal),
+        **{each.name: partial(each.start, source_mail[each.name], intake=mail.intake) for each in sources},
+        "intake": partial(intake.run, mail.intake, debouncer=mail.debouncer, sources=source_mail, metrics=metrics),
+        "debouncer": partial(debouncer.run, mail.debouncer, intake=mail.intake, builder=mail.builder, options=options),
+        "snapshot_builder": partial(
+            snapshot_builder.run, mail.builder, outlets=builds, settings=context, metrics=metrics
+        ),
+        "generator": partial(generator.run, mail.generator, memo_size=settings.cache_size, metrics=metrics),
+        "push_scheduler": partial(
+            push_scheduler.run, mail.scheduler, outlets=pushes, throttle=throttle, admitted=ADMITTED
+        ),
+    }
+    return tuple(ChildSpec(name=name, start=start) for name, start in actors.items())
+
+
+def _connections(settings: Settings, mail: Mailboxes, metrics: Metrics, handle: SupervisorHandle) -> StartFunction:
     outlets = connection.Outlets(
         scheduler=mail.scheduler,
         generator=mail.generator,
@@ -193,6 +192,12 @@ def _build_xds(settings: Settings, mail: Mailboxes, metrics: Metrics) -> grpc_se
     handlers = ads_service.build_handlers(mail.connections, metrics, begins)
     make = partial(Server, handlers, limits, on_crash=grpc_server.report_crash)
     return grpc_server.Endpoint(address=settings.grpc_addr, make=make)
+
+
+def _grpc(xds: grpc_server.Endpoint, ready: trio.Event) -> tuple[ChildSpec, ...]:
+    if not xds.address:
+        return ()
+    return (ChildSpec(name="grpc", start=partial(grpc_server.run, endpoint=xds, ready=ready), shutdown=15.0),)
 
 
 def _debug(
