@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.proto.envoy.config.cluster.v3 import Cluster
-from protocol.proto.envoy.config.core.v3 import HealthStatus, HealthStatusSet
 from trierarch.envoy.cluster_metadata import exchange_filter, outbound_metadata
 from trierarch.envoy.connection_pool import build_circuit_breakers, build_connection_options, connect_timeout
 from trierarch.envoy.discovery import dns_lookup_family, set_discovery
@@ -47,10 +46,6 @@ if TYPE_CHECKING:
     from trierarch.push.sidecar_scope import SidecarScope
     from trierarch.push.traffic import MergedRule
     from trierarch.push.view import OutboundKey
-
-
-_SESSION_STATUSES = (HealthStatus.HEALTHY, HealthStatus.DRAINING, HealthStatus.UNKNOWN, HealthStatus.DEGRADED)
-"""Endpoints in these states keep the sessions that they have."""
 
 
 class ClusterTraits(NamedTuple):
@@ -161,11 +156,7 @@ def _set_balancing(cluster: Cluster, outline: ClusterOutline) -> None:
         return
     if not outline.is_original_destination:
         set_load_balancing(cluster, outline.policy.load_balancer)
-    cluster.common_lb_config = build_common_lb_config(
-        outline.preference, outline.has_outlier_detection, outline.panic_threshold
-    )
-    if outline.keeps_sessions:
-        cluster.common_lb_config.override_host_status = HealthStatusSet(statuses=list(_SESSION_STATUSES))
+    cluster.common_lb_config = build_common_lb_config(outline)
 
 
 def _stat_name(outline: ClusterOutline, pattern: str) -> str:

@@ -16,7 +16,7 @@ from protocol.proto.envoy.config.cluster.v3 import (
     ClusterRoundRobinLbConfig,
     ClusterSlowStartConfig,
 )
-from protocol.proto.envoy.config.core.v3 import RuntimeDouble
+from protocol.proto.envoy.config.core.v3 import HealthStatus, HealthStatusSet, RuntimeDouble
 from protocol.proto.envoy.type.v3 import Percent
 from trierarch.config.destination_rule import ConsistentHash, LocalityLbSetting, Maglev, RingHash, SimpleLoadBalancer
 from trierarch.envoy.packing import duration
@@ -24,10 +24,13 @@ from trierarch.envoy.packing import duration
 if TYPE_CHECKING:
     from trierarch.config.destination_rule import LoadBalancer, ZoneAwareLbSetting
     from trierarch.envoy.locality import Preference
+    from trierarch.envoy.outline import ClusterOutline
 
 DEFAULT_RING_SIZE = 1024
 DEFAULT_AGGRESSION = 1.0
 DEFAULT_MIN_WEIGHT_PERCENT = 10.0
+SESSION_STATUSES = (HealthStatus.HEALTHY, HealthStatus.DRAINING, HealthStatus.UNKNOWN, HealthStatus.DEGRADED)
+"""Endpoints in these states keep the sessions that they have (networking.md §2.13)."""
 
 _SIMPLE = {
     SimpleLoadBalancer.ROUND_ROBIN: ClusterLbPolicy.ROUND_ROBIN,
@@ -85,21 +88,24 @@ def _slow_start(balancer: LoadBalancer) -> ClusterSlowStartConfig | None:
     )
 
 
-def build_common_lb_config(
-    preference: Preference | None, has_outlier_detection: bool, panic_threshold: int | None
-) -> ClusterCommonLbConfig:
-    """What all policies have in common: when to panic, and how localities count."""
+def build_common_lb_config(outline: ClusterOutline) -> ClusterCommonLbConfig:
+    """What all policies have in common: when to panic, how localities count, which hosts keep their sessions."""
     common = ClusterCommonLbConfig()
-    if panic_threshold is not None:
-        common.healthy_panic_threshold = Percent(value=panic_threshold)
-    if preference is None:
-        return common
+    if outline.panic_threshold is not None:
+        common.healthy_panic_threshold = Percent(value=outline.panic_threshold)
+    if outline.keeps_sessions:
+        common.override_host_status = HealthStatusSet(statuses=list(SESSION_STATUSES))
+    if outline.preference is not None:
+        _set_locality(common, outline.preference, outline.has_outlier_detection)
+    return common
+
+
+def _set_locality(common: ClusterCommonLbConfig, preference: Preference, has_outlier_detection: bool) -> None:
     setting = preference.setting
     if not isinstance(setting, LocalityLbSetting):
         common.zone_aware_lb_config = _zone_aware(setting)
     elif setting.distribute or _uses_failover(setting, preference.fails_over(has_outlier_detection)):
         common.locality_weighted_lb_config = ClusterCommonLbConfigLocalityWeightedLbConfig()
-    return common
 
 
 def _uses_failover(setting: LocalityLbSetting, effective: bool) -> bool:
