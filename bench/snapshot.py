@@ -14,7 +14,8 @@ import gc
 import statistics
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from trierarch.config import kubernetes
 from trierarch.config.common import Destination
@@ -30,13 +31,15 @@ from trierarch.push.sidecar_scope import build_scope
 from trierarch.push.view import ScopeKey, select_view
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from trierarch.config.objects import AnyObject
     from trierarch.push.context import PushContext
     from trierarch.push.sidecar_scope import SidecarScope
     from trierarch.push.steps import Steps
 
+ResultT = TypeVar("ResultT")
+ResultT_co = TypeVar("ResultT_co", covariant=True)
 BUDGETS = {"VirtualService": 10.0, "DestinationRule": 10.0, "EndpointSlice": 2.0}
 NAMESPACES = 20
 PODS_PER_SERVICE = 3
@@ -56,9 +59,9 @@ def main() -> None:
 def measure(size: int, rounds: int) -> None:
     """Print one table."""
     view, _ = ConfigView().apply(mesh(size))
-    cold = timed(lambda: build_push_context(view, ContextSettings(), None, 1))
+    cold = timed(partial(build_push_context, view, ContextSettings(), None, 1))
     context = cold.result
-    scope = timed(lambda: build_scope(ScopeKey("ns-0", None), context))
+    scope = timed(partial(build_scope, ScopeKey("ns-0", None), context))
     print(f"\n{size} services, {size * PODS_PER_SERVICE} pods, a VirtualService and a DestinationRule each")
     print(f"{'':34}{'median':>9}{'worst':>9}{'step':>9}{'budget':>9}   (ms)")
     row("snapshot, cold", [cold])
@@ -72,18 +75,16 @@ def measure(size: int, rounds: int) -> None:
 
 def edits(
     view: ConfigView, context: PushContext, scope: SidecarScope, edit: Callable[[int, int], AnyObject], rounds: int
-) -> tuple[list[Timing], list[Timing]]:
+) -> tuple[list[Timing[PushContext]], list[Timing[SidecarScope]]]:
     """Change one object after another, each on top of the snapshot before."""
-    builds, scopes = [], []
+    builds: list[Timing[PushContext]] = []
+    scopes: list[Timing[SidecarScope]] = []
     for index in range(rounds):
         view, _ = view.apply([edit(index, index + 1)])
-        before, old_view, old_scope = context, view, scope
-        build = timed(lambda before=before, view=old_view: build_push_context(view, ContextSettings(), before, 2))
-        context = build.result
-        rescope = timed(lambda after=context, old=old_scope: build_scope(ScopeKey("ns-0", None), after, old))
-        scope = rescope.result
-        builds.append(build)
-        scopes.append(rescope)
+        builds.append(timed(partial(build_push_context, view, ContextSettings(), context, 2)))
+        context = builds[-1].result
+        scopes.append(timed(partial(build_scope, ScopeKey("ns-0", None), context, scope)))
+        scope = scopes[-1].result
     return builds, scopes
 
 
@@ -93,22 +94,21 @@ def verdicts(context: PushContext, scope: SidecarScope, rounds: int) -> None:
     proxy = build_proxy(node, default_cluster="Kubernetes")
     view = select_view(proxy, context)
     request = PushRequest(keys=frozenset(list(context.changed)[:1]))
-    row("view of a proxy", [timed_call(lambda: select_view(proxy, context)) for _ in range(rounds)])
-    row(
-        "verdict on one key", [timed_call(lambda: affects(view, scope, scope, request, context)) for _ in range(rounds)]
-    )
+    row("view of a proxy", [timed_call(partial(select_view, proxy, context)) for _ in range(rounds)])
+    asked = partial(affects, view, scope, scope, request, context)
+    row("verdict on one key", [timed_call(asked) for _ in range(rounds)])
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(Generic[ResultT_co]):
     """Milliseconds of one run, of its longest step, and what it built."""
 
     total: float
     longest: float
-    result: object
+    result: ResultT_co
 
 
-def timed(make: Callable[[], Steps[object]]) -> Timing:
+def timed(make: Callable[[], Steps[ResultT]]) -> Timing[ResultT]:
     """Drive a builder to its end, garbage collection apart."""
     gc.collect()
     gc.disable()
@@ -125,7 +125,7 @@ def timed(make: Callable[[], Steps[object]]) -> Timing:
         total, longest = total + spent, max(longest, spent)
 
 
-def timed_call(call: Callable[[], object]) -> Timing:
+def timed_call(call: Callable[[], ResultT]) -> Timing[ResultT]:
     """Time a plain function."""
     start = time.thread_time()
     result = call()
@@ -133,7 +133,7 @@ def timed_call(call: Callable[[], object]) -> Timing:
     return Timing(spent, spent, result)
 
 
-def row(name: str, timings: list[Timing], budget: float | None = None) -> None:
+def row(name: str, timings: Sequence[Timing[object]], budget: float | None = None) -> None:
     """Print one line."""
     totals = [timing.total for timing in timings]
     longest = max(timing.longest for timing in timings)

@@ -6,12 +6,16 @@ read meanwhile; here a changed workload makes stale just those services that rea
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.config import labels as names
 from trierarch.push.endpoint_sources import EndpointSources, endpoints_of, entries_in, pods_in, reads_of
-from trierarch.push.reuse import Groups, Units, build_units, changed_keys, kept, regroup, same_members
+from trierarch.push.mesh import Mesh
+from trierarch.push.model import Hostname
+from trierarch.push.registries import service_hostname
+from trierarch.push.reuse import Groups, Units, build_units, changed_keys, kept, readers, regroup, same_members
+from trierarch.push.services import Services
 from trierarch.push.workloads import Workloads
 
 if TYPE_CHECKING:
@@ -20,9 +24,7 @@ if TYPE_CHECKING:
     from trierarch.config.kubernetes import Endpoints as EndpointsSpec
     from trierarch.config.kubernetes import EndpointSlice
     from trierarch.config.objects import ConfigObject, ObjectKey
-    from trierarch.push.mesh import Mesh
-    from trierarch.push.model import Endpoint, Hostname
-    from trierarch.push.services import Services
+    from trierarch.push.model import Endpoint
     from trierarch.push.steps import Steps
 
 _Named = tuple[str, str]
@@ -43,14 +45,28 @@ class ServiceEndpoints:
 NO_ENDPOINTS = ServiceEndpoints(endpoints=())
 
 
+class EndpointsInputs(NamedTuple):
+    """All that the section may read."""
+
+    mesh: Mesh
+    services: Services
+    workloads: Workloads
+    slices: Mapping[ObjectKey, ConfigObject[EndpointSlice]]
+    legacy: Mapping[ObjectKey, ConfigObject[EndpointsSpec]]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class EndpointsMemo:
-    """What the next build reuses; `workloads` are those that the units read."""
+    """What the next build reuses, and the inputs that it was built from."""
 
+    inputs: EndpointsInputs
     slices: Groups[_Named, ConfigObject[EndpointSlice]] = field(default_factory=Groups)
     legacy: Groups[_Named, ConfigObject[EndpointsSpec]] = field(default_factory=Groups)
     units: Units[Hostname, ServiceEndpoints] = field(default_factory=dict)
-    workloads: Workloads = field(default_factory=Workloads)
+
+
+def _no_memo() -> EndpointsMemo:
+    return EndpointsMemo(EndpointsInputs(Mesh(), Services(), Workloads(), {}, {}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,50 +80,50 @@ class Endpoints:
     by_service: Mapping[Hostname, ServiceEndpoints] = field(default_factory=dict)
     listening: frozenset[str] = frozenset()
     external_at: Mapping[str, tuple[Hostname, ...]] = field(default_factory=dict)
-    memo: EndpointsMemo = field(default_factory=EndpointsMemo)
+    memo: EndpointsMemo = field(default_factory=_no_memo)
 
     def of(self, service: Hostname) -> ServiceEndpoints:
         """The endpoints of a service; empty if it has none."""
         return self.by_service.get(service, NO_ENDPOINTS)
 
 
-class EndpointsInputs(NamedTuple):
-    """All that the section may read."""
-
-    mesh: Mesh
-    services: Services
-    workloads: Workloads
-    slices: Mapping[ObjectKey, ConfigObject[EndpointSlice]]
-    legacy: Mapping[ObjectKey, ConfigObject[EndpointsSpec]]
-
-
 def build_endpoints(inputs: EndpointsInputs, previous: Endpoints) -> Steps[Endpoints]:
-    """The endpoints of every service that has any."""
-    memo, workloads = previous.memo, inputs.workloads
+    """The endpoints of every service that has any. A change of endpoints alone costs only the services concerned."""
+    memo, workloads, services = previous.memo, inputs.workloads, inputs.services
     slices = regroup(inputs.slices, _owner_of_slice, memo.slices)
     yield
     legacy = regroup(inputs.legacy, _owner_of_endpoints, memo.legacy)
-    stale = _stale(memo.workloads, workloads)
+    now = EndpointsMemo(inputs, slices, legacy)
+    stale = _stale(memo.inputs.workloads, workloads)
+    touched = _touched(memo, now, stale)
     yield
 
     def build(sources: EndpointSources) -> ServiceEndpoints:
         return _service_endpoints(tuple(endpoints_of(sources, workloads)))
 
-    units = yield from build_units(
-        _wanted(inputs, slices.grouped, legacy.grouped),
-        build,
-        memo.units,
-        reads=reads_of,
-        stale=stale,
-        same=_say_the_same,
-    )
-    by_service = {service: unit.value for service, unit in units.items() if unit.value.endpoints}
+    wanted = _wanted(services.definitions if touched is None else touched, now)
+    fresh = yield from build_units(wanted, build, memo.units, reads=reads_of, stale=stale, same=_say_the_same)
+    units = fresh if touched is None else {**memo.units, **fresh}
+    by_service = kept(previous.by_service, {name: each.value for name, each in units.items() if each.value.endpoints})
     return Endpoints(
-        by_service=kept(previous.by_service, by_service),
-        listening=frozenset(_addresses(inputs.services.direct, by_service)),
-        external_at=_external_at(inputs.services.external, by_service),
-        memo=EndpointsMemo(slices, legacy, units, workloads),
+        by_service=by_service,
+        listening=frozenset(_addresses(services.direct, by_service)),
+        external_at=_external_at(services.external, by_service),
+        memo=replace(now, units=units),
     )
+
+
+def _touched(memo: EndpointsMemo, now: EndpointsMemo, stale: frozenset[Hashable]) -> frozenset[Hostname] | None:
+    """The services whose lists or workloads changed; None if anything else did, so that all have to be asked."""
+    old, new = memo.inputs, now.inputs
+    same = old.mesh is new.mesh and old.services is new.services
+    if not same or old.workloads.networks is not new.workloads.networks:
+        return None
+    lists = changed_keys(memo.slices.grouped, now.slices.grouped)
+    lists |= changed_keys(memo.legacy.grouped, now.legacy.grouped)
+    domain, known = new.mesh.domain, new.services.definitions
+    listed = (Hostname(namespace, service_hostname(name, namespace, domain)) for namespace, name in lists)
+    return frozenset((*(service for service in listed if service in known), *readers(memo.units, stale)))
 
 
 def _owner_of_slice(slice_: ConfigObject[EndpointSlice]) -> tuple[_Named, ...]:
@@ -119,19 +135,14 @@ def _owner_of_endpoints(endpoints: ConfigObject[EndpointsSpec]) -> tuple[_Named]
     return ((endpoints.key.namespace, endpoints.key.name),)
 
 
-def _wanted(
-    inputs: EndpointsInputs,
-    slices: Mapping[_Named, tuple[ConfigObject[EndpointSlice], ...]],
-    legacy: Mapping[_Named, tuple[ConfigObject[EndpointsSpec], ...]],
-) -> Iterator[tuple[Hostname, EndpointSources]]:
-    """Each service with what lists its endpoints. Runs over all services for any change: no work here but look-ups."""
-    mesh, networks, nothing = inputs.mesh, inputs.workloads.networks, ()
-    for service, definitions in inputs.services.definitions.items():
-        name = definitions.name
-        yield (
-            service,
-            EndpointSources(service, definitions, slices.get(name, nothing), legacy.get(name, nothing), mesh, networks),
-        )
+def _wanted(services: Iterable[Hostname], now: EndpointsMemo) -> Iterator[tuple[Hostname, EndpointSources]]:
+    """Services with what lists their endpoints. May run over all of them: no work here but look-ups."""
+    mesh, networks, nothing = now.inputs.mesh, now.inputs.workloads.networks, ()
+    definitions, slices, legacy = now.inputs.services.definitions, now.slices.grouped, now.legacy.grouped
+    for service in services:
+        own = definitions[service]
+        lists = (slices.get(own.name, nothing), legacy.get(own.name, nothing))
+        yield service, EndpointSources(service, own, *lists, mesh, networks)
 
 
 def _stale(old: Workloads, new: Workloads) -> frozenset[Hashable]:
@@ -162,7 +173,7 @@ def _external_at(
     services: Iterable[Hostname], endpoints: Mapping[Hostname, ServiceEndpoints]
 ) -> dict[str, tuple[Hostname, ...]]:
     found: dict[str, dict[Hostname, None]] = {}
-    for service in services:
+    for service in sorted(services):
         for address in _addresses((service,), endpoints):
             found.setdefault(address, {})[service] = None
     return {address: tuple(names) for address, names in found.items()}

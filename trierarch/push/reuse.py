@@ -13,7 +13,7 @@ Nothing here knows what is built.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -132,6 +132,12 @@ def build_units(
         fresh = True
         yield
     return units if fresh or len(units) != len(previous) else previous
+
+
+def readers(units: Units[KeyT, ValueT], stale: Reads) -> Iterator[KeyT]:
+    """The units that looked up something stale."""
+    if stale:
+        yield from (key for key, unit in units.items() if not unit.reads.isdisjoint(stale))
 
 
 def same_fields(one: Any, other: Any) -> bool:  # noqa: ANN401 - any two dataclass instances

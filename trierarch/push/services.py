@@ -67,8 +67,8 @@ class Services:
     exported_to: Mapping[str, tuple[Service, ...]] = field(default_factory=dict)
     kubernetes_in: Mapping[str, tuple[Service, ...]] = field(default_factory=dict)
     definitions: Mapping[Hostname, Definitions] = field(default_factory=dict)
-    direct: tuple[Hostname, ...] = ()
-    external: tuple[Hostname, ...] = ()
+    direct: frozenset[Hostname] = frozenset()
+    external: frozenset[Hostname] = frozenset()
     memo: ServicesMemo = field(default_factory=ServicesMemo)
 
     def visible(self, namespace: str) -> tuple[Service, ...]:
@@ -219,8 +219,8 @@ def _indexed(
         exported_to=exported,
         kubernetes_in={namespace: tuple(each) for namespace, each in kubernetes_in.items()},
         definitions=definitions,
-        direct=tuple(name for name, service in by_id.items() if service.resolution is Resolution.PASSTHROUGH),
-        external=tuple(name for name, each in definitions.items() if each.entries),
+        direct=frozenset(name for name, service in by_id.items() if service.resolution is Resolution.PASSTHROUGH),
+        external=frozenset(name for name, each in definitions.items() if each.entries),
         memo=memo,
     )
 
