@@ -162,9 +162,7 @@ async def run(
     """Read and watch for ever."""
     task_status.started()  # intake, which takes what is sent, starts later
     with open_watch() as watch:
-        if watch.problem:
-            log.warning("watching_fell_back", source=source.name, reason=watch.problem)
-        teller = FileSource(source, intake)
+        teller = FileSource(source, inbox, intake)
         await teller.look(watch)
         while True:
             match await _wake(inbox, watch, POLLED if teller.missing else UNTOLD):
@@ -179,18 +177,21 @@ async def run(
 class FileSource:
     """The state of one life of the actor. `missing`: why the source cannot be read now, or ""."""
 
-    def __init__(self, source: Source, intake: Mailbox[ToIntake]) -> None:
+    def __init__(self, source: Source, inbox: Mailbox[ToSource], intake: Mailbox[ToIntake]) -> None:
         self.missing = ""
         self._source = source
+        self._inbox = inbox
         self._intake = intake
         self._reader = source.reader()
         self._findings: tuple[Finding, ...] = ()
         self._told = False
+        self._problem = ""
 
     async def look(self, watch: Watch, *, everything: bool = False) -> None:
         """Read what may have changed and tell it; the first time, and if asked for, tell everything."""
         began = trio.current_time()
         change = await self._read(watch)
+        self._report_problem(watch)
         if change is None and not self._told:
             return  # nothing is known yet
         before = self._findings
@@ -218,8 +219,15 @@ class FileSource:
             log.info("kind_skipped", api_version=each.api_version, kind=each.kind, file=origin.path, line=origin.line)
         return change
 
+    def _report_problem(self, watch: Watch) -> None:
+        if watch.problem and not self._problem:
+            log.warning("watching_fell_back", source=self._source.name, reason=watch.problem)
+        self._problem = watch.problem
+
     async def _tell_everything(self, began: float) -> None:
         objects = tuple(self._reader.objects)
+        while self._inbox.receive_nowait() is not None:
+            pass  # whoever has asked by now will get what is sent here
         log.info(
             "source_read",
             source=self._source.name,

@@ -19,6 +19,7 @@ Every event is one log line with the keys `supervisor`, `child`, `reason` and `r
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -46,7 +47,7 @@ from actors.tree import (
 from protocol.errors import LocalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
 __all__ = [
     "Child",
@@ -67,15 +68,11 @@ _ERRORS = frozenset({"child_crashed", "shutdown_overdue", "intensity_exceeded"})
 
 
 class IntensityExceeded(LocalError):  # noqa: N818 - what has happened, not what is wrong
-    """A supervisor gave up. `str()` is the report: who crashed, how often, of what. Its cause is the last crash."""
+    """A supervisor gave up. `str()` is the report: who crashed, of what, how often. Its cause is the last crash."""
 
-    def __init__(self, supervisor: str, window: RestartWindow, children: tuple[ChildStatistics, ...]) -> None:
-        crashes = ", ".join(f"{child.name} ({child.reason})" for child in children if child.reason)
-        super().__init__(
-            f"{supervisor} gave up after {len(window.times)} restarts within {window.period:g} s: {crashes}"
-        )
-        self.supervisor = supervisor
-        self.children = children
+    def __init__(self, spec: SupervisorSpec, crashes: Sequence[str]) -> None:
+        told = ", ".join(f"{crash} x {times}" if times > 1 else crash for crash, times in Counter(crashes).items())
+        super().__init__(f"{spec.name} gave up after {len(crashes)} crashes within {spec.period:g} s: {told}")
 
 
 class ChildState(StrEnum):
@@ -141,7 +138,7 @@ class Child:
         self._recent = recent
         self._ring = ring
         self._lives = 0
-        self._reason = ""
+        self._why_ended = ""
         self._started_at = 0.0
         self._scope = trio.CancelScope()
         self._gone = trio.Event()
@@ -173,10 +170,12 @@ class Child:
     def _put_down(self, ending: Ending | None) -> None:
         """Note how this life ended. None: it was cancelled over its supervisor's head."""
         self._gone.set()
+        if ending is None:
+            self._why_ended = "stopped by its supervisor"
         if ending is None or self._stopping:
             self._report_stop(ending)
             return
-        self.state, self.ending, self._reason = ChildState.DOWN, ending, reason(ending)
+        self.state, self.ending, self._why_ended = ChildState.DOWN, ending, reason(ending)
         self._report_ending(ending)
         self._ring()
 
@@ -185,7 +184,7 @@ class Child:
         self._started_at = trio.current_time()
         if not self._stopping:
             self.state = ChildState.RUNNING
-        self.report("child_restarted" if self._restarts else "child_started", self._reason)
+        self.report("child_restarted" if self._restarts else "child_started", self._why_ended)
 
     def kill(self) -> bool:
         """Cancel this life so that it counts as a crash; False if there is none."""
@@ -195,8 +194,10 @@ class Child:
         self._scope.cancel()
         return True
 
-    async def stop(self) -> None:
+    async def stop(self, why: str = "stopped by its supervisor") -> None:
         """Cancel this life, if there is one, and wait until it is gone or its deadline has passed."""
+        if not self._gone.is_set():
+            self._why_ended = why
         self.state, self._stopping = ChildState.STOPPED, True
         self._scope.cancel()
         with trio.move_on_after(self.spec.shutdown):
@@ -223,17 +224,17 @@ class Child:
         if isinstance(ending, Crashed):
             self.report("child_crashed", f"while it was stopped: {reason(ending)}", ending.error)
         else:
-            self.report("child_stopped", "stopped by its supervisor")
+            self.report("child_stopped", self._why_ended)
 
     def _report_ending(self, ending: Ending) -> None:
         match ending:
             case Crashed(error):
-                self.report("child_crashed", self._reason, error)
+                self.report("child_crashed", self._why_ended, error)
             case Killed():
-                self.report("child_killed", self._reason)
+                self.report("child_killed", self._why_ended)
             case Returned():
                 expected = not wants_restart(self.spec.restart, ending)
-                self.report("child_stopped" if expected else "child_crashed", self._reason)
+                self.report("child_stopped" if expected else "child_crashed", self._why_ended)
 
     def report(self, event: str, why: str, error: Exception | None = None) -> None:
         """One line about this child; a crash brings its traceback along."""
@@ -250,7 +251,7 @@ class Child:
             supervisor=self._supervisor,
             state=self.state,
             restarts=self._restarts,
-            reason=self._reason,
+            reason=self._why_ended,
             started_at=self._started_at,
         )
 
@@ -284,6 +285,7 @@ class _Supervisor:
         self._spec = spec
         self._handle = handle
         self._window = RestartWindow(intensity=spec.intensity, period=spec.period)
+        self._crashes: deque[str] = deque(maxlen=spec.intensity + 1)
         self._ring, self._bell = trio.open_memory_channel[None](1)
         self._children = tuple(
             Child(self._as_child(child), spec.name, self._window, self._wake) for child in spec.children
@@ -337,13 +339,14 @@ class _Supervisor:
             child.state = ChildState.STOPPED
             return None
         now = trio.current_time()
+        self._crashes.append(f"{child.spec.name} ({reason(child.ending)})")
         self._window, exceeded = self._window.add(now)
         if exceeded:
             return self._give_up(child)
         child.count_restart(now)
         group = affected(self._spec.strategy, tuple(each.spec.name for each in self._children), child.spec.name)
         neighbours = tuple(each for each in self._children if each.spec.name in group)
-        await self._stop(neighbours)
+        await self._stop(neighbours, why=f"stopped because {child.spec.name} is down")
         for each in neighbours:
             if each.restarts_with_others:
                 each.state, each.due = ChildState.WAITING, child.due
@@ -351,13 +354,13 @@ class _Supervisor:
 
     def _give_up(self, child: Child) -> IntensityExceeded:
         child.report("intensity_exceeded", reason(child.ending))
-        failure = IntensityExceeded(self._spec.name, self._window, tuple(each.statistics() for each in self._children))
+        failure = IntensityExceeded(self._spec, tuple(self._crashes)[-len(self._window.times) :])
         failure.__cause__ = child.ending.error if isinstance(child.ending, Crashed) else None
         return failure
 
-    async def _stop(self, children: tuple[Child, ...]) -> None:
+    async def _stop(self, children: tuple[Child, ...], why: str = "stopped by its supervisor") -> None:
         for child in reversed(children):
-            await child.stop()
+            await child.stop(why)
 
     async def _wait(self) -> None:
         """Sleep until a child ends or the next is due."""

@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 
 from actors import file_source
 from actors.file_source import SourceMissing, plan_sources
+from actors.inotify import open_watch
 from actors.mailbox import Mailbox
 from actors.messages import ResendAll
 from trierarch.config.objects import ObjectKey
@@ -91,10 +92,12 @@ def folder(tmp_path):
 
 
 @asynccontextmanager
-async def serving(path, **settings):
-    """The first source of these settings, running."""
+async def serving(path, *, asked=False):
+    """The source of a folder, running; `asked`: intake has asked for everything before."""
     reception = Reception()
-    (source, *_) = plan_sources(Settings(config=str(path), **settings))
+    (source,) = plan_sources(Settings(config=str(path)))
+    if asked:
+        reception.inbox.post(ResendAll())
     async with trio.open_nursery() as nursery:
         await nursery.start(partial(file_source.run, reception.inbox, intake=reception.mailbox, source=source))
         yield reception
@@ -348,6 +351,15 @@ async def test_intake_may_ask_for_everything(folder):
         assert (message.full, [each.key for each in message.upserts], len(message.findings)) == (True, [key("a")], 1)
 
 
+async def test_a_request_before_the_full_set_is_answered_by_it(folder):
+    """At a start intake and source both mean the same: it is sent once."""
+    (folder / "a.yaml").write_text(service("a"))
+    async with serving(folder, asked=True) as reception:
+        assert (await reception.next()).full
+        (folder / "b.yaml").write_text(service("b"))
+        assert not (await reception.next()).full
+
+
 async def test_a_vanished_folder_keeps_its_last_state(folder, tmp_path, lines):
     """The folder is taken away and put back: nothing is deleted meanwhile, and what changed there is seen."""
     (folder / "a.yaml").write_text(service("a"))
@@ -363,20 +375,23 @@ async def test_a_vanished_folder_keeps_its_last_state(folder, tmp_path, lines):
     assert [line["event"] for line in lines] == ["source_read", "source_vanished", "source_read", "source_returned"]
 
 
-async def test_a_restart_in_a_vanished_folder_says_nothing(folder, tmp_path):
-    """An actor that is started without its folder waits for it, for an empty set would delete everything."""
+async def test_a_start_without_the_folder_says_nothing(folder, lines):
+    """An actor that is restarted while its folder is away waits for it, for an empty set would delete everything."""
     (source,) = plan_sources(Settings(config=str(folder)))
     folder.rmdir()
     reception = Reception()
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(file_source.run, reception.inbox, intake=reception.mailbox, source=source))
-        reception.inbox.post(ResendAll())
-        (tmp_path / "made").mkdir()
-        (tmp_path / "made" / "a.yaml").write_text(service("a"))
-        (tmp_path / "made").rename(folder)
-        message = await reception.next()
-        assert (message.full, [each.key for each in message.upserts]) == (True, [key("a")])
-        nursery.cancel_scope.cancel()
+    teller = file_source.FileSource(source, reception.inbox, reception.mailbox)
+    with open_watch() as watch:
+        await teller.look(watch, everything=True)
+        await teller.look(watch)
+        assert "No such file or directory" in teller.missing
+        assert reception.mailbox.receive_nowait() is None
+        folder.mkdir()
+        (folder / "a.yaml").write_text(service("a"))
+        await teller.look(watch)
+    message = await reception.next()
+    assert (message.full, [each.key for each in message.upserts], teller.missing) == (True, [key("a")], "")
+    assert [line["event"] for line in lines] == ["source_vanished", "source_returned", "source_read"]
 
 
 async def test_polling_where_nobody_tells(folder, monkeypatch, lines):
@@ -461,6 +476,15 @@ async def test_the_mesh_configuration_is_one_object(mesh_file):
     other.rename(mesh_file.path)
     message = await mesh_file.reception.next()
     assert [each.spec.access_log_file for each in message.upserts] == ["/dev/null"]
+
+
+async def test_a_mesh_configuration_that_goes_stays_in_force(mesh_file, lines):
+    """The file is gone for a while: nothing is said, not even when everything is asked for again."""
+    mesh_file.path.rename(mesh_file.path.with_suffix(".off"))
+    mesh_file.reception.inbox.post(ResendAll())
+    message = await mesh_file.reception.next()
+    assert (message.full, len(message.upserts)) == (True, 1)
+    assert "source_vanished" in [line["event"] for line in lines]
 
 
 async def test_a_broken_mesh_configuration_keeps_the_last_one(mesh_file):

@@ -146,8 +146,8 @@ async def test_a_crash_restarts_only_the_child_itself(stage, handle, nursery, au
     nursery.cancel_scope.cancel()
 
 
-async def test_rest_for_one_restarts_those_after_it(stage, nursery, autojump_clock):
-    """REST_FOR_ONE: those to the right are stopped from the right, then all start again from the left."""
+async def test_rest_for_one_restarts_those_after_it(stage, lines, nursery, autojump_clock):
+    """REST_FOR_ONE: those to the right are stopped from the right, then all start again from the left, and say why."""
     spec = tree(
         stage.child("a"), stage.child("b", crashes_after(1), runs), stage.child("c"), stage.child("d"),
         strategy=Strategy.REST_FOR_ONE,
@@ -155,6 +155,13 @@ async def test_rest_for_one_restarts_those_after_it(stage, nursery, autojump_clo
     await nursery.start(supervise, spec)
     await trio.sleep(2)
     assert stage.diary[4:] == ["-b", "-d", "-c", "+b", "+c", "+d"]
+    assert [(line["event"], line["child"], line["reason"]) for line in lines[5:]] == [
+        ("child_stopped", "d", "stopped because b is down"),
+        ("child_stopped", "c", "stopped because b is down"),
+        ("child_restarted", "b", "ValueError: boom"),
+        ("child_restarted", "c", "stopped because b is down"),
+        ("child_restarted", "d", "stopped because b is down"),
+    ]
     nursery.cancel_scope.cancel()
 
 
@@ -202,7 +209,7 @@ async def test_a_start_that_fails_counts_as_a_crash(stage, handle, nursery, auto
 @pytest.mark.parametrize("act", [fails_to_start, never_starts])
 async def test_a_tree_that_never_comes_up_fails(stage, act, autojump_clock):
     """A permanent child that cannot come up, whether it raises or returns, exceeds the intensity; trio says nothing."""
-    with pytest.raises(IntensityExceeded, match="root gave up after 4 restarts within 60 s: a"):
+    with pytest.raises(IntensityExceeded, match=r"root gave up after 4 crashes within 60 s: a \(.*\) x 4"):
         await supervise(tree(stage.child("a", act), stage.child("b")))
     assert stage.lives["a"] == 4
 
@@ -224,7 +231,7 @@ async def test_exceeding_the_intensity_stops_the_others_and_reports(stage, lines
         await supervise(
             tree(stage.child("a"), stage.child("b", crashes_after(1, error)), stage.child("c"), intensity=1)
         )
-    assert str(caught.value) == "root gave up after 2 restarts within 60 s: b (ValueError: boom)"
+    assert str(caught.value) == "root gave up after 2 crashes within 60 s: b (ValueError: boom) x 2"
     assert caught.value.__cause__ is error
     assert stage.diary[-3:] == ["-b", "-c", "-a"]
     assert [line["event"] for line in lines if line["child"] == "b"] == [
@@ -334,8 +341,8 @@ async def test_a_failing_supervisor_is_a_crash_of_its_parent(stage, handle, nurs
         await supervise(tree(inner, intensity=1))
     assert stage.lives["b"] == 4
     assert str(caught.value) == (
-        "root gave up after 2 restarts within 60 s: inner (IntensityExceeded: inner gave up after 2 restarts within "
-        "60 s: b (ValueError: boom))"
+        "root gave up after 2 crashes within 60 s: inner (IntensityExceeded: inner gave up after 2 crashes within "
+        "60 s: b (ValueError: boom) x 2) x 2"
     )
 
 
