@@ -7,14 +7,15 @@
 
 It subscribes to the endpoints of its clusters and to the route configurations of its listeners. Which these are is told
 by two functions of (name, body), as this package's tests have no real Envoy messages: by default each cluster has
-endpoints of its own name, and a listener "l" has the routes "l-routes". Messages are decoded by Google's library.
+endpoints of its own name, and a listener "l" has the routes "l-routes". `name_of` finds the name in a body. Messages
+are decoded by Google's library.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from protocol.xds.requests import DeltaRequest, Nack, Request, SotwRequest
-from tests.protocol.xds.conversation import Seen, decode_delta, decode_sotw
+from tests.protocol.xds.conversation import Seen, decode_delta, decode_sotw, name_in_text
 from tests.protocol.xds.tables import CDS, EDS, LDS, RDS
 
 ROOTS = (CDS, LDS)
@@ -48,6 +49,7 @@ class SimulatedClient:
     is_delta: bool
     endpoints_of: References = own_endpoints
     routes_of: References = own_routes
+    name_of: Callable[[bytes], str] = name_in_text
     judge: Verdict = accept_all
     held: dict[str, dict[str, bytes]] = field(default_factory=lambda: {url: {} for url in (CDS, EDS, LDS, RDS)})
     versions: dict[str, dict[str, str]] = field(default_factory=lambda: {url: {} for url in (CDS, EDS, LDS, RDS)})
@@ -74,7 +76,7 @@ class SimulatedClient:
 
     def receive(self, encoded: bytes) -> list[Request]:
         """Apply a response unless it is found wrong; the requests that it makes the client send, in their order."""
-        seen = decode_delta(encoded) if self.is_delta else decode_sotw(encoded)
+        seen = decode_delta(encoded) if self.is_delta else decode_sotw(encoded, self.name_of)
         self.nonces[seen.type_url] = seen.nonce
         nack = self.judge(seen)
         if nack is None:

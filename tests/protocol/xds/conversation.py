@@ -3,7 +3,7 @@
 Every response is decoded by Google's library, and must be byte for byte what that library would have written.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from envoy.service.discovery.v3 import discovery_pb2
@@ -37,12 +37,17 @@ def decode(response: Response, *, is_delta: bool) -> Seen:
     return (decode_delta if is_delta else decode_sotw)(b"".join(response.buffers))
 
 
-def decode_sotw(encoded: bytes) -> Seen:
-    """Decode a DiscoveryResponse. Its resources do not carry their names: bodies begin with them."""
+def name_in_text(body: bytes) -> str:
+    """The name with which a body of these tests begins."""
+    return body.partition(b"=")[0].decode()
+
+
+def decode_sotw(encoded: bytes, name_of: Callable[[bytes], str] = name_in_text) -> Seen:
+    """Decode a DiscoveryResponse. Its resources do not carry their names: `name_of` finds them in the bodies."""
     message = discovery_pb2.DiscoveryResponse.FromString(encoded)
     assert message.SerializeToString() == encoded
     assert all(resource.type_url == message.type_url for resource in message.resources)
-    bodies = {resource.value.partition(b"=")[0].decode(): resource.value for resource in message.resources}
+    bodies = {name_of(resource.value): resource.value for resource in message.resources}
     assert len(bodies) == len(message.resources), "a resource came twice"
     return Seen(
         type_url=message.type_url,
