@@ -98,7 +98,8 @@ def mesh_of(*services: Service, virtual=(), **changes) -> SidecarScope:
 
 def joined(plan: Plan) -> dict[str, bytes]:
     """Every resource of a plan by name."""
-    return {item.name: b"".join(piece.build(piece.inputs) for piece in item.pieces) for item in plan}
+    items = (item for item in plan if item is not None)
+    return {item.name: b"".join(piece.build(piece.inputs) for piece in item.pieces) for item in items}
 
 
 def listeners(here: SidecarScope, key=STOCK, snapshot=NOTHING) -> dict[str, dict]:

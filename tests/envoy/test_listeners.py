@@ -18,6 +18,8 @@ from tests.envoy.meshes import (
     virtual_service,
 )
 from tests.envoy.samples import ISTIO, endpoint, mesh, outbound_key, snapshot
+from trierarch.envoy.listener_entries import PLACES_PER_STEP
+from trierarch.envoy.listeners import plan_outbound_listeners
 from trierarch.push.model import Resolution
 from trierarch.push.proxy import Interception, IPMode
 
@@ -180,3 +182,9 @@ def test_whole_listeners(istio):
     outer = external("api.example", "443/TLS")
     found = listeners(mesh_of(WEB, outer, virtual=(routed,)), key)
     check_golden(f"listeners_outbound_{'istio' if istio else 'stock'}", found)
+
+
+def test_a_plan_pauses_while_it_thinks():
+    """Planning for thousands of services gives the event loop its turn between them."""
+    many = mesh_of(*(service(f"s{number}", "80/HTTP", "9000/TCP") for number in range(PLACES_PER_STEP)))
+    assert sum(item is None for item in plan_outbound_listeners(STOCK, many, snapshot())) == 2

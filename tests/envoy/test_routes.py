@@ -25,11 +25,12 @@ from trierarch.envoy.route_configuration import build_route_configuration
 from trierarch.envoy.routes import plan_outbound_routes
 from trierarch.envoy.virtual_host_selection import (
     RouteTable,
-    index_owners,
     index_services,
     select_catch_all,
     select_virtual_hosts,
 )
+from trierarch.envoy.virtual_service_index import VirtualServiceIndex
+from trierarch.push.steps import run_steps
 
 WEB = service("web", "80/HTTP", "9000/TCP", "7000", address="10.0.0.7")
 CANARY = """
@@ -96,7 +97,7 @@ def test_equal_meshes_have_equal_bytes(services, virtual):
     """Planned twice, the pieces are equal (so the memo finds them) and their bytes the same."""
     here = mesh_of(*services, virtual=virtual)
     once, again = (list(plan_outbound_routes(STOCK, here, NOTHING)) for _ in range(2))
-    assert [item.pieces for item in once] == [item.pieces for item in again]
+    assert once == again
     assert joined(once) == joined(again)
 
 
@@ -112,9 +113,9 @@ def test_a_spliced_configuration_is_the_encoding_of_the_whole_message(services, 
         port=80,
         services=index_services(listener).get(80, {}),
         virtual_services=listener.virtual_services,
-        owners=index_owners(listener),
+        owners=VirtualServiceIndex(virtual).owners,
     )
-    whole = build_route_configuration("80", [*select_virtual_hosts(table), select_catch_all(view)])
+    whole = build_route_configuration("80", [*run_steps(select_virtual_hosts(table)), select_catch_all(view)])
     spliced = joined(plan_outbound_routes(STOCK, here, NOTHING))
     assert spliced.get("80", encode(whole)) == encode(whole)
 

@@ -160,6 +160,9 @@ def _build_resources(plan: Plan, memo: Memo) -> Steps[dict[str, Resource]]:
     """Drive a plan. Of two resources with one name the first is kept (networking.md §2.2)."""
     resources: dict[str, Resource] = {}
     for count, item in enumerate(plan, start=1):
+        if item is None:
+            yield
+            continue
         for resource in (yield from _build_item(item, memo)):
             resources.setdefault(resource.name, resource)
         if count % LOOKUPS_PER_STEP == 0:

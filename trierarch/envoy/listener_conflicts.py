@@ -28,6 +28,23 @@ class ListenerClass(Enum):
     AUTO = "auto"
 
 
+CLASSES = {
+    PortProtocol.HTTP: ListenerClass.HTTP,
+    PortProtocol.HTTP2: ListenerClass.HTTP,
+    PortProtocol.GRPC: ListenerClass.HTTP,
+    PortProtocol.GRPC_WEB: ListenerClass.HTTP,
+    PortProtocol.HTTP_PROXY: ListenerClass.HTTP,
+    PortProtocol.HTTPS: ListenerClass.TCP,
+    PortProtocol.TLS: ListenerClass.TCP,
+    PortProtocol.TCP: ListenerClass.TCP,
+    PortProtocol.MONGO: ListenerClass.TCP,
+    PortProtocol.REDIS: ListenerClass.TCP,
+    PortProtocol.MYSQL: ListenerClass.TCP,
+    PortProtocol.UNSUPPORTED: ListenerClass.AUTO,
+}
+"""The class of each protocol. UDP is missing: it has no listener (networking.md §1.3)."""
+
+
 class Verdict(Enum):
     """What becomes of a newcomer. BECOME_AUTO: as MERGE, and the entry counts as AUTO from then on."""
 
@@ -82,7 +99,7 @@ def settle(existing: ListenerEntry, newcomer: ListenerEntry, *, http10: bool = F
     """The entry that is left when `newcomer` wants the place of `existing`."""
     if existing.locked or _are_apart(existing.protocol, newcomer.protocol):
         return existing
-    match VERDICTS[existing.recorded, newcomer.recorded]:
+    match VERDICTS[existing.recorded, CLASSES[newcomer.protocol]]:
         case Verdict.DROP:
             return existing
         case Verdict.REPLACE:

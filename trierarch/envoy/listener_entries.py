@@ -14,8 +14,9 @@ from trierarch.config.hosts import is_ip_address
 from trierarch.envoy.filter_chains import FilterChain, sniffed_http
 from trierarch.envoy.http_connection import HttpConnection, HttpProfile, select_profile
 from trierarch.envoy.http_filters import ResolvedHosts
-from trierarch.envoy.listener_conflicts import ListenerClass, ListenerEntry, settle
-from trierarch.envoy.tcp_chains import TcpService, covering_virtual_services, select_tcp_chains
+from trierarch.envoy.listener_conflicts import CLASSES, ListenerClass, ListenerEntry, settle
+from trierarch.envoy.tcp_chains import TcpService, routes_connections, select_tcp_chains
+from trierarch.envoy.virtual_service_index import VirtualServiceIndex
 from trierarch.push.model import UNSPECIFIED_ADDRESS, PortProtocol, Registry, Resolution
 from trierarch.push.proxy import Interception
 
@@ -24,24 +25,11 @@ if TYPE_CHECKING:
 
     from trierarch.envoy.outbound_view import OutboundView
     from trierarch.push.model import Service, ServicePort
-    from trierarch.push.routing import ResolvedVirtualService
     from trierarch.push.sidecar_scope import EgressListener
+    from trierarch.push.steps import Steps
 
-_CLASSES = {
-    PortProtocol.HTTP: ListenerClass.HTTP,
-    PortProtocol.HTTP2: ListenerClass.HTTP,
-    PortProtocol.GRPC: ListenerClass.HTTP,
-    PortProtocol.GRPC_WEB: ListenerClass.HTTP,
-    PortProtocol.HTTP_PROXY: ListenerClass.HTTP,
-    PortProtocol.HTTPS: ListenerClass.TCP,
-    PortProtocol.TLS: ListenerClass.TCP,
-    PortProtocol.TCP: ListenerClass.TCP,
-    PortProtocol.MONGO: ListenerClass.TCP,
-    PortProtocol.REDIS: ListenerClass.TCP,
-    PortProtocol.MYSQL: ListenerClass.TCP,
-    PortProtocol.UNSUPPORTED: ListenerClass.AUTO,
-}
-"""UDP is missing: it has no listener (networking.md §1.3)."""
+PLACES_PER_STEP = 100
+"""After so many ports of services the event loop gets its turn: about a millisecond of work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,7 +42,7 @@ class Place:
     port: ServicePort
     binds: tuple[str, ...]
     real: bool
-    virtual_services: tuple[ResolvedVirtualService, ...]
+    virtual_services: VirtualServiceIndex
 
 
 @dataclass(slots=True)
@@ -63,6 +51,7 @@ class _Draft:
 
     view: OutboundView
     profile: HttpProfile
+    for_routes: bool
     entries: dict[tuple[str, int], ListenerEntry] = field(default_factory=dict)
 
     def lock(self) -> None:
@@ -83,14 +72,19 @@ class _Draft:
         return self.view.context.mesh.features.http10
 
 
-def select_entries(view: OutboundView) -> tuple[ListenerEntry, ...]:
-    """All outbound listeners of a view but the virtual one, sorted by name."""
-    draft = _Draft(view, outbound_profile(view))
+def select_entries(view: OutboundView, *, for_routes: bool = False) -> Steps[tuple[ListenerEntry, ...]]:
+    """All outbound listeners of a view but the virtual one, sorted by name.
+
+    `for_routes`: only the HTTP chains are of interest, so the others are left out.
+    """
+    draft = _Draft(view, outbound_profile(view), for_routes)
     for egress in view.scope.egress:
         if egress.port is None:
             draft.lock()
-        for place in _places(view, egress):
+        for count, place in enumerate(_places(view, egress), start=1):
             _take_place(draft, place)
+            if count % PLACES_PER_STEP == 0:
+                yield
     return tuple(sorted(draft.entries.values(), key=lambda entry: entry.name))
 
 
@@ -102,16 +96,16 @@ def outbound_profile(view: OutboundView) -> HttpProfile:
 def _places(view: OutboundView, egress: EgressListener) -> Iterator[Place]:
     real = egress.binds or view.key.interception is Interception.NONE
     binds = (egress.bind,) if egress.bind else view.loopbacks if real else ()
+    index = VirtualServiceIndex(filter(routes_connections, egress.virtual_services))
     for service in egress.services:
         if service.resolution is Resolution.ALIAS:
             continue
         for port in (egress.port,) if egress.port is not None else service.ports:
-            virtual_services = egress.virtual_services
-            yield Place(service=service, port=port, binds=binds, real=real, virtual_services=virtual_services)
+            yield Place(service=service, port=port, binds=binds, real=real, virtual_services=index)
 
 
 def _take_place(draft: _Draft, place: Place) -> None:
-    kind = _CLASSES.get(place.port.protocol)
+    kind = CLASSES.get(place.port.protocol)
     if kind is None:
         return
     if kind is not ListenerClass.HTTP and _is_headless(draft.view, place):
@@ -169,21 +163,17 @@ def _route_name(place: Place, binds: tuple[str, ...]) -> str:
 def _tcp_entry(draft: _Draft, place: Place, kind: ListenerClass) -> ListenerEntry:
     view, service = draft.view, place.service
     binds, cidr = _tcp_binds(view, place)
-    chains = select_tcp_chains(
-        TcpService(
-            view=view,
-            service=service,
-            port=place.port,
-            bind=binds[0],
-            cidr=cidr,
-            virtual_services=covering_virtual_services(service, place.virtual_services),
-        )
-    )
+    chains = () if draft.for_routes else select_tcp_chains(_tcp_service(view, place, binds[0], cidr))
     if kind is ListenerClass.AUTO:
         shared = binds[0] == view.wildcard
         name = str(place.port.number) if shared else f"{service.hostname}:{place.port.number}"
         chains = (*chains, _http_chain(draft, place, binds, name, sniffing=True))
     return _entry(place, binds, kind, chains)
+
+
+def _tcp_service(view: OutboundView, place: Place, bind: str, cidr: str) -> TcpService:
+    routed = place.virtual_services.covering((place.service.hostname,))
+    return TcpService(view=view, service=place.service, port=place.port, bind=bind, cidr=cidr, virtual_services=routed)
 
 
 def _tcp_binds(view: OutboundView, place: Place) -> tuple[tuple[str, ...], str]:

@@ -40,7 +40,7 @@ HTTP_PROXY_ROUTE = "http_proxy"
 def plan_outbound_listeners(key: OutboundKey, scope: SidecarScope, context: PushContext) -> Plan:
     """All outbound listeners of a view: by name, then the HTTP proxy's, then virtualOutbound."""
     view = OutboundView(key=key, scope=scope, context=context)
-    for entry in select_entries(view):
+    for entry in (yield from select_entries(view)):
         yield _plan_entry(view, entry)
     if proxy_port(view):
         yield _plan_http_proxy(view)

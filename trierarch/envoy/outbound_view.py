@@ -6,6 +6,7 @@ Planning resolves names and narrows policies to what a builder may read; builder
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trierarch.config.mesh_config import MeshOutboundMode
@@ -29,48 +30,51 @@ if TYPE_CHECKING:
 IPV6_WILDCARD = "::"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class OutboundView:
-    """An outbound key with the scope and the snapshot in which it is looked at."""
+    """An outbound key with the scope and the snapshot in which it is looked at.
+
+    Without slots, so that what is asked for each of thousands of services is worked out once.
+    """
 
     key: OutboundKey
     scope: SidecarScope
     context: PushContext
 
-    @property
+    @cached_property
     def wildcard(self) -> str:
         """The address that stands for all, of the proxy's first family (networking.md §0.1)."""
         return IPV6_WILDCARD if self.key.ip_mode is IPMode.IPV6 else UNSPECIFIED_ADDRESS
 
-    @property
+    @cached_property
     def wildcards(self) -> tuple[str, ...]:
         """The same of every family that the proxy has."""
         return (UNSPECIFIED_ADDRESS, IPV6_WILDCARD) if self.key.ip_mode is IPMode.DUAL else (self.wildcard,)
 
-    @property
+    @cached_property
     def loopbacks(self) -> tuple[str, ...]:
         """Localhost, of the proxy's families if dual stack is on."""
         if self.key.ip_mode is IPMode.IPV6:
             return ("::1",)
         return ("127.0.0.1", "::1") if self.dual_stack else ("127.0.0.1",)
 
-    @property
+    @cached_property
     def dual_stack(self) -> bool:
         """Whether listeners of virtual addresses listen on both families."""
         return self.key.ip_mode is IPMode.DUAL and self.context.mesh.features.dual_stack
 
-    @property
+    @cached_property
     def dns_lookup_family(self) -> ClusterDnsLookupFamily:
         """To which addresses the proxy resolves names."""
         return dns_lookup_family(self.key.ip_mode, self.context.mesh.features.dual_stack)
 
-    @property
+    @cached_property
     def reserved_ports(self) -> frozenset[int]:
         """Ports at which the proxy itself listens on all addresses."""
         config = self.context.mesh.config
         return self.key.own_ports | {config.proxy_listen_port, config.proxy_inbound_listen_port}
 
-    @property
+    @cached_property
     def fall_through(self) -> str:
         """The cluster for destinations that nobody defined (networking.md §4.8)."""
         if self.scope.egress_proxy is not None:
@@ -78,7 +82,7 @@ class OutboundView:
             return outbound_cluster(port, subset, host)
         return BLACK_HOLE_CLUSTER if self.scope.registry_only else PASSTHROUGH_CLUSTER
 
-    @property
+    @cached_property
     def resolves_unknown_names(self) -> bool:
         """Whether HTTP requests to unknown hosts go where their Host header says (ALLOW_ANY_DYNAMIC_DNS)."""
         sidecar = self.scope.sidecar
@@ -86,7 +90,7 @@ class OutboundView:
             return False
         return self.context.mesh.config.outbound_traffic_policy.mode is MeshOutboundMode.ALLOW_ANY_DYNAMIC_DNS
 
-    @property
+    @cached_property
     def resolves(self) -> tuple[ResolvedHosts, ...]:
         """The same, for connection managers."""
         return (ResolvedHosts("", self.dns_lookup_family),) if self.resolves_unknown_names else ()
@@ -137,7 +141,7 @@ class OutboundView:
             service = self.scope.by_host.get(host)
         return host
 
-    @property
+    @cached_property
     def headers(self) -> ProxyHeaders:
         """Headers that the proxy adds or removes."""
         return proxy_headers(self.key, self.context.mesh)

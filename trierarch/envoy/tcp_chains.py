@@ -6,11 +6,11 @@ Static conditions (port, source, gateway) are decided here: a view that does not
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trierarch.config.destination_rule import ConsistentHash, HashSourceIp
-from trierarch.config.hosts import MESH_GATEWAY, hosts_overlap
+from trierarch.config.hosts import MESH_GATEWAY
 from trierarch.envoy.filter_chains import ChainMatch, FilterChain
 from trierarch.envoy.names import outbound_cluster
 from trierarch.envoy.source_metadata import config_path
@@ -34,7 +34,7 @@ class TcpService:
     """A port of a service as a listener sees it.
 
     `port` is the listener's; `cidr` is the service's address where that is a range and has to be matched, else "".
-    `virtual_services`: those whose hosts cover the service, by precedence.
+    `virtual_services`: those that route connections to the service, by precedence.
     """
 
     view: OutboundView
@@ -56,15 +56,9 @@ def select_tcp_chains(place: TcpService) -> tuple[FilterChain, ...]:
     return tuple(chains)
 
 
-def covering_virtual_services(
-    service: Service, candidates: tuple[ResolvedVirtualService, ...]
-) -> tuple[ResolvedVirtualService, ...]:
-    """Those with TCP or TLS routes and a host that is, or overlaps, the service's."""
-    return tuple(
-        each
-        for each in candidates
-        if (each.spec.tcp or each.spec.tls) and any(hosts_overlap(host, service.hostname) for host in each.spec.hosts)
-    )
+def routes_connections(virtual_service: ResolvedVirtualService) -> bool:
+    """Whether it says anything about connections that are not seen to be HTTP."""
+    return bool(virtual_service.spec.tcp or virtual_service.spec.tls)
 
 
 def _tcp_chains(place: TcpService) -> Iterator[FilterChain]:
@@ -161,7 +155,7 @@ def _default_chain(place: TcpService, server_names: tuple[str, ...]) -> FilterCh
     number = ports[0].number if len(ports) == 1 else place.port.number
     cluster = outbound_cluster(number, "", place.service.hostname)
     policy = place.view.policy(place.service.hostname, "", number)
-    proxy = replace(_proxy(place, _stat_prefix(place, cluster, number), cluster, policy), resolves=_resolves(place))
+    proxy = _proxy(place, _stat_prefix(place, cluster, number), cluster, policy, _resolves(place))
     return FilterChain(match=_match(place.ranges, server_names), filters=proxy, outbound=True)
 
 
@@ -221,7 +215,11 @@ def _target(place: TcpService, route: RouteDestination) -> tuple[str, str, int]:
 
 
 def _proxy(
-    place: TcpService, stat_prefix: str, clusters: str | tuple[WeightedCluster, ...], policy: EffectivePolicy
+    place: TcpService,
+    stat_prefix: str,
+    clusters: str | tuple[WeightedCluster, ...],
+    policy: EffectivePolicy,
+    resolves: NamedHost | None = None,
 ) -> TcpProxy:
     tcp = policy.connection_pool.tcp if policy.connection_pool is not None else None
     idle = place.view.key.idle_timeout if tcp is None or tcp.idle_timeout is None else tcp.idle_timeout
@@ -232,6 +230,7 @@ def _proxy(
         max_duration=None if tcp is None else tcp.max_connection_duration,
         hashes_source_ip=_hashes_source_ip(policy),
         tunnel=policy.tunnel,
+        resolves=resolves,
         reads_mongo=place.port.protocol is PortProtocol.MONGO,
     )
 

@@ -39,4 +39,5 @@ class Splice(NamedTuple):
     pieces: tuple[Piece, ...]
 
 
-Plan = Iterator[Unit | Splice]
+Plan = Iterator[Unit | Splice | None]
+"""What is to be built, one after the other; None while a plan is still thinking, so that others get their turn."""

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from trierarch.push.model import Service, ServicePort
     from trierarch.push.routing import ResolvedVirtualService
     from trierarch.push.sidecar_scope import EgressListener
+    from trierarch.push.steps import Steps
+
+HOSTS_PER_STEP = 100
+"""After so many virtual services or virtual hosts the event loop gets its turn: about a millisecond of work."""
 
 DYNAMIC_DNS = "allow_any_dynamic_dns"
 DEFAULT_HTTP_PORT = 80
@@ -53,8 +57,9 @@ class PortService(NamedTuple):
 class RouteTable:
     """What a route configuration is made for. `port` is the listener's, 0 for a proxy's or a Unix socket's.
 
-    `services`: hostname -> service, those that can be reached. `owners`: see `index_owners`. `only_ported`: domains
-    must name their port unless it is the default one, for nothing else tells the ports apart.
+    `services`: hostname -> service, those that can be reached. `virtual_services`: those that are considered, by
+    precedence; `owners`: host -> the first of them. `only_ported`: domains must name their port unless it is the
+    default one, for nothing else tells the ports apart.
     """
 
     view: OutboundView
@@ -75,18 +80,13 @@ def index_services(egress: EgressListener) -> dict[int, dict[str, PortService]]:
     return index
 
 
-def index_owners(egress: EgressListener) -> dict[str, ResolvedVirtualService]:
-    """Virtual services by each of their hosts; the first of several with the same."""
-    owners: dict[str, ResolvedVirtualService] = {}
-    for each in egress.virtual_services:
-        for host in each.spec.hosts:
-            owners.setdefault(host.lower(), each)
-    return owners
-
-
-def select_virtual_hosts(table: RouteTable) -> list[VirtualHostInputs]:
+def select_virtual_hosts(table: RouteTable) -> Steps[list[VirtualHostInputs]]:
     """All virtual hosts but the catch-all, sorted by name."""
-    groups = [group for each in table.virtual_services for group in _groups_of(table, each)]
+    groups: list[_Group] = []
+    for count, each in enumerate(table.virtual_services, start=1):
+        groups += _groups_of(table, each)
+        if count % HOSTS_PER_STEP == 0:
+            yield
     claimed = {member.service.hostname for group in groups for member in group.members}
     others = [
         member
@@ -94,10 +94,11 @@ def select_virtual_hosts(table: RouteTable) -> list[VirtualHostInputs]:
         if host not in claimed and member.service.resolution is not Resolution.ALIAS
     ]
     draft = _Draft(table, known=frozenset((*claimed, *(member.service.hostname for member in others))))
-    for group in groups:
-        draft.add_group(group)
-    for member in others:
-        draft.add_unclaimed(member)
+    sources: list[_Group | PortService] = [*groups, *others]
+    for count, source in enumerate(sources, start=1):
+        draft.add(source)
+        if count % HOSTS_PER_STEP == 0:
+            yield
     return sorted(draft.hosts, key=lambda host: host.name)
 
 
@@ -121,14 +122,21 @@ class _Draft:
     names: set[str] = field(default_factory=set)
     domains: set[str] = field(default_factory=set)
 
-    def add_group(self, group: _Group) -> None:
+    def add(self, source: _Group | PortService) -> None:
+        """The virtual hosts that a group has, or a service that no group claims."""
+        if isinstance(source, PortService):
+            self._add_unclaimed(source)
+        else:
+            self._add_group(source)
+
+    def _add_group(self, group: _Group) -> None:
         """One virtual host for each host and each service of the group."""
         for host in group.hosts:
             self._add(host, group.port, (bracketed(host),), group.routes)
         for member in group.members:
             self._add_service(member.service, group.port, group.routes)
 
-    def add_unclaimed(self, member: PortService) -> None:
+    def _add_unclaimed(self, member: PortService) -> None:
         """One virtual host for each HTTP port of a service, with the default route."""
         for port in member.http_ports:
             self._add_service(member.service, port, (_default_route(self.table, member.service, port),))
