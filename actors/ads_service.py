@@ -61,10 +61,15 @@ async def serve_stream(port: StreamPort, *, connections: Mailbox[ToConnections],
     ended: Reply[StreamStatus] = Reply()
     await connections.send(StreamAccepted(port=port, delta=delta, inbox=inbox, ended=ended))
     decode: Callable[[bytes], Request] = decode_delta_request if delta else decode_sotw_request
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(read_requests, port, inbox, decode, metrics)
-        status = await _wait_for_end(ended)
-        nursery.cancel_scope.cancel()
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read_requests, port, inbox, decode, metrics)
+            status = await _wait_for_end(ended)
+            nursery.cancel_scope.cancel()
+    finally:
+        inbox.post(
+            StreamEnded(reason="cut off")
+        )  # whoever cancels this, the actor does not serve a stream that is gone
     if status.code:
         raise RemoteError(status.code, status.message)
 

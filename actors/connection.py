@@ -2,7 +2,7 @@
 
 Owns: the `AdsSession`, the `Proxy` and the pushes that are not answered yet. Session and proxy are kept in a `Slot`.
 Receives: `RequestReceived` and `StreamEnded` from the stream's reader; `Welcome` and `PushTo` from the push scheduler;
-    `Announce` and `DescribeConnection` from the factory.
+    `Announce` from the factory.
 Sends: responses to the client; `ConnectionOpened`, `TypesWatched`, `PushWritten`, `FirstConfigurationAcked` to the
     scheduler; `Generate` to the generator; `PushRecorded` to the journal.
 Dies when: a step breaks a rule of its own. (What the client does wrong ends its stream, not the actor.)
@@ -24,7 +24,6 @@ from actors.messages import (
     Announce,
     ConnectionDescription,
     ConnectionOpened,
-    DescribeConnection,
     FirstConfigurationAcked,
     Generate,
     PushRecorded,
@@ -58,21 +57,22 @@ if TYPE_CHECKING:
     from protocol.xds.requests import Request
     from protocol.xds.resources import ResourceSet
     from protocol.xds.session import AdsSession
+    from protocol.xds.subscription import Watch
     from trierarch.push.proxy import Proxy
 
 log = get_logger("connection")
 
-MOST_WAITING = 100
-"""Requests that a client may send before it is welcomed; more is abuse."""
-
-INVALID_ARGUMENT, RESOURCE_EXHAUSTED, FAILED_PRECONDITION = 3, 8, 9
+INVALID_ARGUMENT, FAILED_PRECONDITION = 3, 9
 
 _ASKED = PushRequest(reasons={"proxyrequest": 1})
 
 
 @dataclass(slots=True)
 class Slot:
-    """What outlives a crash of the actor: written by it, read by its successor. `connected_at`: wall clock seconds."""
+    """What outlives a crash of the actor: written by it, read by its successor, and by the factory for debug pages.
+
+    `connected_at`: wall clock seconds. `snapshot`: the number of the one that the client was brought up to last.
+    """
 
     number: int
     port: StreamPort
@@ -80,6 +80,7 @@ class Slot:
     connected_at: float
     session: AdsSession
     proxy: Proxy | None = None
+    snapshot: int = 0
 
     @property
     def name(self) -> str:
@@ -133,7 +134,6 @@ class Connection:
         self._slot = slot
         self._outlets = outlets
         self._place: Welcome | None = None
-        self._waiting: list[Request] = []
         self._open = OpenPushes()
         self._started = False
 
@@ -171,9 +171,6 @@ class Connection:
                 await self._settle(message)
             case Announce():
                 self.announce()
-            case DescribeConnection(reply=reply):
-                with reply:
-                    reply.answer(self._describe())
             case StreamEnded(reason=reason, code=0):
                 self.ended = True
                 log.info("stream_ended", connection=self._slot.name, reason=reason)
@@ -193,12 +190,7 @@ class Connection:
             if request.type_url == HEALTH:
                 return  # a report may come before the client has said who it is (xds-server.md §4.3)
             self._introduce(request)
-        if self._place is None:
-            self._waiting.append(request)
-            if len(self._waiting) > MOST_WAITING:
-                raise RemoteError(RESOURCE_EXHAUSTED, "too many requests before the first answer")
-        else:
-            await self._step(request)
+        await self._step(request)
 
     def _introduce(self, request: Request) -> None:
         """The first request says who the client is; later nodes are ignored (xds-server.md §4.3)."""
@@ -213,6 +205,9 @@ class Connection:
         self.announce()
 
     async def _step(self, request: Request) -> None:
+        """Step the session at once, for a request that is in it outlives this actor. Before the welcome nothing can be
+        answered; the session knows what it owes.
+        """
         watched = self._slot.session.watches.keys()
         self._slot.session, events = self._slot.session.receive(request)
         for event in events:
@@ -221,7 +216,7 @@ class Connection:
             types = frozenset(self._slot.session.watches)
             self._outlets.scheduler.post(TypesWatched(connection=self._slot.name, types=types))
         asked = tuple(event.type_url for event in events if isinstance(event, Asked))
-        if asked:
+        if asked and self._place is not None:
             await self._offer(asked, {}, _push_record(self._slot, self._place, _ASKED))
 
     def _note(self, event: Event) -> None:
@@ -253,13 +248,12 @@ class Connection:
 
     # --- pushes ------------------------------------------------------------------------------------------------------
     async def _settle(self, welcome: Welcome) -> None:
-        """Take a place in a snapshot; bring what is watched already up to it, then answer what has waited."""
+        """Take a place in a snapshot, and bring what is watched already up to it."""
         self._place = welcome
-        record = _push_record(self._slot, welcome, welcome.request)
-        await self._offer(tuple(self._slot.session.watches), {}, record)
-        waiting, self._waiting = self._waiting, []
-        for request in waiting:
-            await self._step(request)
+        if self._slot.session.watches:
+            served = any(watch.nonce for watch in self._slot.session.watches.values())
+            record = _push_record(self._slot, welcome, welcome.request if served else _ASKED)
+            await self._offer(tuple(self._slot.session.watches), {}, record)
 
     async def _push(self, push: PushTo) -> None:
         self._place = Welcome(context=push.context, view=push.view, scope=push.scope, request=push.request)
@@ -301,6 +295,7 @@ class Connection:
 
     # --- records -----------------------------------------------------------------------------------------------------
     def _written(self, record: PushRecord) -> None:
+        self._slot.snapshot = record.snapshot
         if record.sent:
             self._open.begin(record, trio.current_time())
         elif record.causes.kept or record.forced:
@@ -315,21 +310,21 @@ class Connection:
         self._outlets.journal.post(PushRecorded(record=record))
         log.info("push_finished", **record_fields(record))
 
-    def _describe(self) -> ConnectionDescription:
-        session, proxy = self._slot.session, self._slot.proxy
-        return ConnectionDescription(
-            connection=self._slot.name,
-            proxy=proxy,
-            address=self._slot.port.peer.address,
-            connected_at=self._slot.connected_at,
-            delta=self._slot.delta,
-            snapshot=self._place.context.number if self._place else 0,
-            watches={url: _describe_watch(session, url) for url in session.watched},
-        )
+
+def describe(slot: Slot, proxy: Proxy) -> ConnectionDescription:
+    """A connection whose client has said who it is, for the debug pages."""
+    return ConnectionDescription(
+        connection=slot.name,
+        proxy=proxy,
+        address=slot.port.peer.address,
+        connected_at=slot.connected_at,
+        delta=slot.delta,
+        snapshot=slot.snapshot,
+        watches={url: _describe_watch(watch) for url, watch in slot.session.watches.items()},
+    )
 
 
-def _describe_watch(session: AdsSession, type_url: str) -> WatchDescription:
-    watch = session.watches[type_url]
+def _describe_watch(watch: Watch) -> WatchDescription:
     return WatchDescription(
         names=tuple(sorted(watch.names)),
         nonce_sent=watch.nonce,

@@ -2,7 +2,7 @@
 
 Owns: the map of live connections and their slots.
 Receives: `StreamAccepted` from the ADS service, `RollCall` from a restarted scheduler, `Describe` from the debug pages.
-Sends: `Announce` and `DescribeConnection` to connections, `ConnectionClosed` to the scheduler; answers `ended`.
+Sends: `Announce` to connections, `ConnectionClosed` to the scheduler; answers `ended` and `Describe`.
 Dies when: nothing known. A connection that crashes twice within 5 s ends its own stream only.
 Recovers by: nothing to do: its death resets all streams, and their Envoys come back with what they have.
 """
@@ -10,7 +10,7 @@ Recovers by: nothing to do: its death resets all streams, and their Envoys come 
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, assert_never
@@ -20,13 +20,10 @@ import trio
 from actors import connection
 from actors.connection import Outlets, Slot
 from actors.factory import Factory, open_factory
-from actors.mailbox import Abandoned, Reply
 from actors.messages import (
     Announce,
     ConnectionClosed,
-    ConnectionDescription,
     Describe,
-    DescribeConnection,
     RollCall,
     StreamAccepted,
     StreamStatus,
@@ -36,10 +33,15 @@ from protocol.xds.session import AdsSession
 from trierarch.envoy.types import TYPE_RULES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from actors.mailbox import Mailbox
-    from actors.messages import ToConnections
+    from actors.messages import ConnectionDescription, ToConnections
 
 UNAVAILABLE = 14
+
+CONNECTION_NUMBERS = count(1)
+"""Unique in the process: a restarted factory goes on counting, so that no two streams have the same id and nonces."""
 
 
 async def run(
@@ -47,26 +49,26 @@ async def run(
     *,
     outlets: Outlets,
     handle: SupervisorHandle,
+    numbers: Iterator[int] = CONNECTION_NUMBERS,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Start a connection for each stream, for ever."""
-    async with open_factory("connections", handle=handle, intensity=1, period=5.0) as factory:
-        connections = Connections(factory, outlets)
-        task_status.started()
-        try:
+    with ExitStack() as afterwards:
+        async with open_factory("connections", handle=handle, intensity=1, period=5.0) as factory:
+            connections = Connections(factory, outlets, numbers)
+            afterwards.callback(connections.abandon)  # when none of them lives any more that might announce itself
+            task_status.started()
             while True:
                 await connections.handle(await inbox.receive())
-        finally:
-            connections.abandon()
 
 
 class Connections:
     """The live connections, by number."""
 
-    def __init__(self, factory: Factory, outlets: Outlets) -> None:
+    def __init__(self, factory: Factory, outlets: Outlets, numbers: Iterator[int]) -> None:
         self._factory = factory
         self._outlets = outlets
-        self._numbers = count(1)
+        self._numbers = numbers
         self._live: dict[int, tuple[Slot, StreamAccepted]] = {}
 
     async def handle(self, message: ToConnections) -> None:
@@ -78,7 +80,7 @@ class Connections:
                 self.call_the_roll()
             case Describe(proxy_id=proxy_id, reply=reply):
                 with reply:
-                    reply.answer(await self.describe(proxy_id))
+                    reply.answer(self.describe(proxy_id))
             case never:
                 assert_never(never)
 
@@ -125,13 +127,7 @@ class Connections:
         for _, stream in self._live.values():
             stream.inbox.post(Announce())
 
-    async def describe(self, proxy_id: str) -> tuple[ConnectionDescription, ...]:
-        """Ask the connections whose id contains `proxy_id`; those that end meanwhile are left out."""
-        found = []
-        for slot, stream in tuple(self._live.values()):
-            if slot.proxy is not None and proxy_id in slot.name:
-                reply: Reply[ConnectionDescription] = Reply()
-                stream.inbox.post(DescribeConnection(reply=reply))
-                with trio.move_on_after(1.0), suppress(Abandoned):
-                    found.append(await reply.wait())
-        return tuple(found)
+    def describe(self, proxy_id: str) -> tuple[ConnectionDescription, ...]:
+        """The connections whose id contains `proxy_id`. Their slots tell, so that one that is stuck is shown too."""
+        slots = [slot for slot, _ in self._live.values()]
+        return tuple(connection.describe(slot, slot.proxy) for slot in slots if slot.proxy and proxy_id in slot.name)

@@ -235,8 +235,8 @@ class RequestReceived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEnded:
-    """From the reader of the stream (flow): no further request will come. `code` is the gRPC status that the stream
-    should end with, 0 unless the client broke a rule.
+    """From the reader of the stream (flow), or from its task when it was cut off (control): there will be no further
+    request. `code` is the gRPC status that the stream should end with, 0 unless the client broke a rule.
     """
 
     reason: str
@@ -279,14 +279,7 @@ class Announce:
     """From the factory (control), passing on a roll call."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConnection:
-    """From the factory (control), passing on a question of the debug pages."""
-
-    reply: Reply[ConnectionDescription]
-
-
-ToConnection = RequestReceived | StreamEnded | Welcome | PushTo | Announce | DescribeConnection
+ToConnection = RequestReceived | StreamEnded | Welcome | PushTo | Announce
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
