@@ -7,7 +7,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from trierarch.envoy.dump import dump_resources
-
 from trierarch.envoy.types import CLUSTER, ENDPOINT, EXTENSION, LISTENER, ROUTE, SECRET
 
 if TYPE_CHECKING:

@@ -16,9 +16,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
 import trio
-from trierarch.push.admission import Admission
-from trierarch.push.queue import LARGE, PushQueue
-from trierarch.push.scope import Skipped, affected_types, affects
 
 from actors.mailbox import ask
 from actors.messages import (
@@ -36,9 +33,12 @@ from actors.messages import (
     Welcome,
 )
 from trierarch.envoy.types import TYPE_RULES
+from trierarch.push.admission import Admission
 from trierarch.push.cost import push_size
 from trierarch.push.fleet import Fleet, Member, union
+from trierarch.push.queue import LARGE, PushQueue
 from trierarch.push.request import PushRequest
+from trierarch.push.scope import Skipped, affected_types, affects
 from trierarch.push.sidecar_scope import build_scope
 from trierarch.push.status import Outcome, PushRecord
 from trierarch.push.view import select_view
@@ -46,13 +46,12 @@ from trierarch.push.view import select_view
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trierarch.push.queue import Grant
-
     from actors.mailbox import Mailbox
     from actors.messages import ToConnection, ToConnections, ToGenerator, ToJournal, ToPushScheduler, ToSnapshotBuilder
     from actors.metrics import Metrics
     from protocol.xds.resources import ResourceSet
     from trierarch.push.context import PushContext
+    from trierarch.push.queue import Grant
     from trierarch.push.sidecar_scope import SidecarScope
     from trierarch.push.view import ScopeKey, View
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
 import trio
-from trierarch.push.processors import ContextSettings, build_push_context
 
 from actors.logs import get_logger
 from actors.messages import BuilderIdle, BuildSnapshot, CausesSettled, ResendConfig, ResendSnapshot, SnapshotBuilt
+from trierarch.push.processors import ContextSettings, build_push_context
 
 if TYPE_CHECKING:
     from actors.mailbox import Mailbox
