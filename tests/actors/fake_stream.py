@@ -1,0 +1,207 @@
+"""A stream without a network, held to the same interface as the real one, and an Envoy that talks over it.
+
+A `FakeStream` has two sides. The server's is a `StreamPort`. The client's: send into `requests`, read from `responses`
+(which are joined), `hang_up` without a word, or `stall` and take nothing until `resume`.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import trio
+from envoy.config.core.v3 import base_pb2
+from google.protobuf import json_format
+
+from actors import ads_service
+from actors.ports import Peer, StreamClosed
+from protocol.codec import decode
+from protocol.errors import RemoteError
+from protocol.proto.envoy.config.cluster.v3 import Cluster, ClusterDiscoveryType
+from protocol.proto.envoy.config.listener.v3 import Listener
+from protocol.proto.envoy.extensions.filters.network.http_connection_manager.v3 import HttpConnectionManager
+from protocol.wire_reading import read_varint
+from protocol.xds.requests import DeltaRequest, Request
+from protocol.xds.wire_requests import encode_delta_request, encode_sotw_request
+from tests.protocol.xds.client import SimulatedClient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+HCM = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+ROOM = 100
+"""Messages that fit into a stream in one direction before somebody has to wait."""
+
+RECONNECT = 0.1
+"""Seconds before a client whose stream has ended connects again."""
+
+
+class FakeStream:
+    """Both sides of a stream over memory channels."""
+
+    def __init__(self, method: str = ads_service.DELTA_METHOD) -> None:
+        self.method = method
+        self.metadata: dict[str, str] = {}
+        self.peer = Peer(address="127.0.0.1:1")
+        self.requests, self._incoming = trio.open_memory_channel[bytes](ROOM)
+        self._outgoing, self.responses = trio.open_memory_channel[bytes](ROOM)
+        self._flowing = trio.Event()
+        self._flowing.set()
+        self._over = False
+
+    # --- the server's side -------------------------------------------------------------------------------------------
+    async def receive(self) -> bytes | None:
+        """The next request; None once the client has no more."""
+        try:
+            return await self._incoming.receive()
+        except trio.EndOfChannel:
+            if self._over:
+                raise StreamClosed("the client hung up") from None
+            return None
+        except trio.ClosedResourceError:
+            raise StreamClosed("the stream was ended") from None
+
+    async def send(self, buffers: Sequence[bytes]) -> None:
+        """Hand a response to the client, when it takes any."""
+        await self._flowing.wait()
+        try:
+            await self._outgoing.send(b"".join(buffers))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise StreamClosed("the stream is over") from None
+
+    def blocked(self) -> bool:
+        """Whether the client takes nothing now."""
+        return not self._flowing.is_set()
+
+    async def end(self, code: int, message: str) -> None:
+        """Close both directions; the client sees the end."""
+        self.reset()
+        await trio.lowlevel.checkpoint()
+
+    def reset(self) -> None:
+        """Close both directions; the client sees the end."""
+        self._over = True
+        self._outgoing.close()
+        self._incoming.close()
+        self._flowing.set()
+
+    # --- the client's side -------------------------------------------------------------------------------------------
+    def hang_up(self) -> None:
+        """Be gone, without a word."""
+        self._over = True
+        self.requests.close()
+        self.responses.close()
+        self._flowing.set()
+
+    def stall(self) -> None:
+        """Take nothing more for now: whoever sends has to wait."""
+        self._flowing = trio.Event()
+
+    def resume(self) -> None:
+        """Take everything again."""
+        self._flowing.set()
+
+
+# --- what Envoy would read in its resources --------------------------------------------------------------------------
+@cache
+def endpoints_of(name: str, body: bytes) -> Iterable[str]:
+    """Envoy asks for the endpoints of EDS clusters only."""
+    cluster = decode(Cluster, body)
+    if cluster.type != ClusterDiscoveryType.EDS:
+        return ()
+    return ((cluster.eds_cluster_config and cluster.eds_cluster_config.service_name) or name,)
+
+
+@cache
+def routes_of(_: str, body: bytes) -> Iterable[str]:
+    """The route configurations that a listener's HTTP connection managers name."""
+    listener = decode(Listener, body)
+    chains = [*listener.filter_chains, *([listener.default_filter_chain] if listener.default_filter_chain else [])]
+    managers = [
+        decode(HttpConnectionManager, each.typed_config.value)
+        for chain in chains
+        for each in chain.filters
+        if each.typed_config is not None and each.typed_config.type_url == HCM
+    ]
+    return tuple(manager.rds.route_config_name for manager in managers if manager.rds is not None)
+
+
+def name_in(body: bytes) -> str:
+    """The name in an encoded resource: the first field of clusters, load assignments, listeners and routes alike."""
+    assert body[0] == 0x0A, body[:40]
+    length, start = read_varint(body, 1)
+    return body[start : start + length].decode()
+
+
+def encode_node(node_id: str, **metadata: object) -> bytes:
+    """An encoded Node with this id and metadata."""
+    node = json_format.ParseDict({"id": node_id, "metadata": metadata}, base_pb2.Node())
+    return node.SerializeToString()
+
+
+# --- a client --------------------------------------------------------------------------------------------------------
+class FakeEnvoy:
+    """An Envoy that subscribes, applies, acknowledges and connects again when its stream has ended.
+
+    `client.held` is what it has; `stream` is its newest stream, `streams` how many it had; `seen` what was sent to it.
+    """
+
+    def __init__(self, pod: str, ip: str, *, delta: bool, **metadata: object) -> None:
+        namespace = pod.rpartition(".")[2]
+        self.node = encode_node(f"sidecar~{ip}~{pod}~{namespace}.svc.cluster.local", **metadata)
+        self.id = pod
+        self.delta = delta
+        make = SimulatedClient.delta if delta else SimulatedClient.sotw
+        self.client = make(endpoints_of=endpoints_of, routes_of=routes_of, name_of=name_in)
+        self.stream = FakeStream()
+        self.streams = 0
+        self.status: RemoteError | None = None
+        """How the last stream was ended, if not with OK."""
+        self._life = trio.CancelScope()
+
+    def __repr__(self) -> str:
+        return f"<{self.id} {'delta' if self.delta else 'sotw'}>"
+
+    async def run(self, connections, metrics) -> None:
+        """Connect again and again, until cancelled."""
+        while True:
+            self.streams += 1
+            self.stream = FakeStream(ads_service.DELTA_METHOD if self.delta else ads_service.SOTW_METHOD)
+            with trio.CancelScope() as self._life:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._serve, self.stream, connections, metrics)
+                    await self._talk(self.stream)
+                    nursery.cancel_scope.cancel()
+            await trio.sleep(RECONNECT)
+
+    def drop(self) -> None:
+        """Lose the connection: the stream's handler is cancelled, as the gRPC server does it, and a new one begins."""
+        self.stream.hang_up()
+        self._life.cancel()
+
+    async def _serve(self, stream: FakeStream, connections, metrics) -> None:
+        self.status = None
+        try:
+            await ads_service.serve_stream(stream, connections=connections, metrics=metrics, delta=self.delta)
+        except* RemoteError as errors:
+            self.status = errors.exceptions[0]
+        finally:
+            stream.reset()
+
+    async def _talk(self, stream: FakeStream) -> None:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            first, *others = self.client.connect()
+            await stream.requests.send(_encode(first, self.node))
+            for request in others:
+                await stream.requests.send(_encode(request, b""))
+            async for response in stream.responses:
+                for request in self.client.receive(response):
+                    await stream.requests.send(_encode(request, b""))
+
+
+def _encode(request: Request, node: bytes) -> bytes:
+    request = replace(request, node=node)
+    return encode_delta_request(request) if isinstance(request, DeltaRequest) else encode_sotw_request(request)
