@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from trierarch.config.virtual_service import HttpDirectResponse, HttpRedirect, HttpRewrite, HttpRouteDestination
 
 _REDIRECT_CODES = {
-    0: RedirectCode.MOVED_PERMANENTLY,
-    301: RedirectCode.MOVED_PERMANENTLY,
     302: RedirectCode.FOUND,
     303: RedirectCode.SEE_OTHER,
     307: RedirectCode.TEMPORARY_REDIRECT,
     308: RedirectCode.PERMANENT_REDIRECT,
 }
+"""All others are a 301: Envoy knows no more."""
+
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -101,6 +101,12 @@ def build_route(inputs: RouteInputs) -> Route:
     return route
 
 
+def leads_somewhere(rule: HttpRoute) -> bool:
+    """Whether the route has an action that Envoy accepts; one that has none would spoil the whole configuration."""
+    answers = rule.redirect is not None or rule.direct_response is not None
+    return answers or len(rule.route) == 1 or any(route.weight > 0 for route in rule.route)
+
+
 def _name(rule: HttpRoute, match: HttpMatch | None) -> str:
     return f"{rule.name}.{match.name}" if match is not None and match.name else rule.name
 
@@ -119,8 +125,7 @@ def _build_action(inputs: RouteInputs, changes: HeaderChanges, route: Route) -> 
     """Forwarding. The header changes of the only destination are the route's own."""
     rule = inputs.rule
     timeout = duration(rule.timeout or 0.0)
-    action = RouteAction(timeout=timeout)
-    action.max_grpc_timeout = timeout
+    action = RouteAction(timeout=timeout, max_grpc_timeout=timeout)
     authority = changes.authority
     if rule.rewrite is not None:
         _apply_rewrite(action, rule.rewrite)
@@ -184,7 +189,7 @@ def _build_redirect(redirect: HttpRedirect, port: int) -> RedirectAction:
     action = RedirectAction(
         host_redirect=redirect.authority,
         port_redirect=_redirect_port(redirect, port),
-        response_code=_REDIRECT_CODES[redirect.redirect_code],
+        response_code=_REDIRECT_CODES.get(redirect.redirect_code, RedirectCode.MOVED_PERMANENTLY),
     )
     if redirect.prefix_rewrite:
         action.prefix_rewrite = redirect.prefix_rewrite

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from trierarch.config.common import Destination
 from trierarch.config.hosts import MESH_GATEWAY, hosts_overlap, is_wildcard, most_specific_cover
 from trierarch.envoy.names import ALLOW_ANY_DNS_CLUSTER, BLACK_HOLE_CLUSTER, outbound_cluster
-from trierarch.envoy.route_action import RouteInputs, Target
+from trierarch.envoy.route_action import RouteInputs, Target, leads_somewhere
 from trierarch.envoy.route_filters import mirrors
 from trierarch.envoy.route_hash import consistent_hash
 from trierarch.envoy.route_match import RouteClient, applies, is_catch_all
@@ -25,7 +26,6 @@ from trierarch.push.model import Resolution
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from trierarch.config.common import Destination
     from trierarch.config.virtual_service import HttpMatch, HttpRetry, HttpRoute
     from trierarch.envoy.outbound_view import OutboundView
     from trierarch.push.model import Service, ServicePort
@@ -226,7 +226,7 @@ def _select_routes(table: RouteTable, virtual_service: ResolvedVirtualService) -
     """The routes that apply, up to the first that takes everything."""
     client = _client(table)
     routes: list[RouteInputs] = []
-    for rule in virtual_service.spec.http:
+    for rule in filter(leads_somewhere, virtual_service.spec.http):
         for match in rule.match or (None,):
             if match is not None and not applies(match, client):
                 continue
@@ -244,7 +244,7 @@ def _client(table: RouteTable) -> RouteClient:
 def _route_inputs(
     table: RouteTable, virtual_service: ResolvedVirtualService, rule: HttpRoute, match: HttpMatch | None
 ) -> RouteInputs:
-    targets = (_target(table, each.destination) for each in rule.route if each.destination is not None)
+    targets = (_target(table, each.destination or Destination()) for each in rule.route)
     return RouteInputs(
         rule=rule,
         match=match,

@@ -107,6 +107,4 @@ def _build_catch_all(name: str, catch_all: CatchAllRoute) -> Route:
 
 def _forward(cluster: str) -> RouteAction:
     """Forwarding without a limit of time."""
-    action = RouteAction(cluster=cluster, timeout=duration(0))
-    action.max_grpc_timeout = duration(0)
-    return action
+    return RouteAction(cluster=cluster, timeout=duration(0), max_grpc_timeout=duration(0))
