@@ -18,11 +18,18 @@ POOL = {name: tuple(short(name, body) for body in bodies) for name, bodies in ya
 def edits(draw):
     """One edit: an object in some variant, or the key of one that goes."""
     variants = POOL[draw(st.sampled_from(sorted(POOL)))]
-    choice = draw(st.integers(-1, len(variants) - 1))
-    return variants[0].key if choice < 0 else variants[choice]
+    choice = draw(st.integers(0, len(variants)))
+    return variants[0].key if choice == 0 else variants[choice - 1]
 
 
-histories = st.tuples(st.lists(edits(), max_size=25), st.lists(st.lists(edits(), min_size=1, max_size=3), max_size=6))
+@st.composite
+def meshes(draw):
+    """What a mesh starts with: each object of the pool in some variant, or not."""
+    choices = {name: draw(st.integers(0, len(variants))) for name, variants in POOL.items()}
+    return [POOL[name][choice - 1] for name, choice in choices.items() if choice]
+
+
+histories = st.tuples(meshes(), st.lists(st.lists(edits(), min_size=1, max_size=3), min_size=1, max_size=8))
 """What a mesh starts with, and batches of edits to it."""
 
 
