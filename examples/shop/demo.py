@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from examples.shop.processes import NETWORK, PATIENCE, ControlPlane, Mesh, Programs, Push, Sidecar, wait_until
+from examples.shop.processes import NETWORK, PATIENCE, ControlPlane, Mesh, Programs, Push, Sidecar, tails, wait_until
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -41,10 +41,11 @@ class Demo:
         """Where that many requests to `reviews` went."""
         return Counter(self.front.get("reviews").text.split()[0] for _ in range(requests))
 
-    def wait_for_push(self, edited_at: float) -> Push:
-        """The first push to the front sidecar that it acknowledged after that moment."""
-        wait_until("the push", lambda: self.control_plane.acked_since(edited_at, self.front.id))
-        return self.control_plane.acked_since(edited_at, self.front.id) or {}
+    def wait_for_ack(self, edited_at: float) -> Push:
+        """The push of an edit to the front sidecar. Envoy says ACK a moment before its worker threads know."""
+        push = self.control_plane.wait_for_ack(edited_at, self.front.id)
+        time.sleep(0.1)
+        return push
 
 
 def start(stack: ExitStack, envoy: Path, folder: Path) -> Demo:
@@ -82,7 +83,7 @@ def show_edit(demo: Demo) -> None:
     """An edit shifts the traffic; how long it took."""
     console.print("[bold]2. An edit of one file: all reviews to v2[/]")
     edited_at = demo.mesh.set_weights(0, 100)
-    push = demo.wait_for_push(edited_at)
+    push = demo.wait_for_ack(edited_at)
     split = demo.reviews()
     demo.check("traffic has shifted", split == {"reviews-v2": 40}, f"{dict(split)}")
     took = (push["finished"] - edited_at) * 1000
@@ -98,7 +99,7 @@ def show_kill(demo: Demo) -> None:
     wait_until("intake", lambda: len(demo.control_plane.logged("config_changed")) > changes)
     killed = demo.control_plane.kill_actor("debouncer")
     demo.check("POST /debug/actors/debouncer/kill", killed.status_code == 200, killed.text.strip())
-    push = demo.wait_for_push(edited_at)
+    push = demo.wait_for_ack(edited_at)
     split = demo.reviews()
     demo.check("the edit arrived", split == {"reviews-v1": 40}, f"{dict(split)}")
     events = [cause["event"] for cause in push["causes"]]
@@ -111,6 +112,15 @@ def show_why(demo: Demo) -> None:
     why = demo.control_plane.command("why", "front-1.shop", "--last", "2")
     console.print(why, markup=False)
     demo.check("the edited object is named", "VirtualService shop/reviews" in why, "")
+
+
+def show_all(stack: ExitStack, envoy: Path, folder: Path) -> Demo:
+    """Start everything and show it."""
+    with console.status("starting the control plane, five programs and two Envoys ..."):
+        demo = start(stack, envoy, folder)
+    for show in (show_traffic, show_edit, show_kill, show_why):
+        show(demo)
+    return demo
 
 
 def stay(demo: Demo) -> None:
@@ -135,10 +145,13 @@ def main() -> None:
     options = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trierarch-demo-")))
-        with console.status("starting the control plane, five programs and two Envoys ..."):
-            demo = start(stack, options.envoy, folder)
-        for show in (show_traffic, show_edit, show_kill, show_why):
-            show(demo)
+        try:
+            demo = show_all(stack, options.envoy, folder)
+        except TimeoutError as error:
+            for name, text in tails(folder).items():
+                console.print(f"[bold]{name}[/]")
+                console.print(text, markup=False)
+            raise SystemExit(str(error)) from None
         if options.once:
             raise SystemExit("; ".join(demo.failures) or 0)
         stay(demo)

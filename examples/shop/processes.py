@@ -27,6 +27,9 @@ NETWORK = "127.10.0"
 PATIENCE = 30.0
 """Seconds after which something that should happen soon has not."""
 
+WIDTH = 300
+"""Characters of a line that are shown of a log."""
+
 Push = dict[str, Any]
 """An item of /debug/pushes."""
 
@@ -47,6 +50,12 @@ def wait_until(what: str, holds: Callable[[], object], patience: float = PATIENC
             pass
         time.sleep(0.02)
     raise TimeoutError(f"gave up waiting after {patience:g} s: {what}")
+
+
+def tails(folder: Path, lines: int = 15) -> dict[str, str]:
+    """The last lines of each log in a folder, by its name, cut: for whoever has to find out what went wrong."""
+    logs = {log.name: log.read_text(errors="replace").splitlines()[-lines:] for log in sorted(folder.glob("*.log"))}
+    return {name: "\n".join(line[:WIDTH] for line in last) for name, last in logs.items() if last}
 
 
 class Process:
@@ -114,10 +123,14 @@ class ControlPlane(Process):
         pushes: list[Push] = self.get("/debug/pushes", proxyID=proxy).json()
         return pushes
 
-    def acked_since(self, moment: float, proxy: str) -> Push | None:
-        """The first push that was finished after a moment (wall clock) and acknowledged."""
-        pushes = self.pushes(proxy)
-        return next((push for push in pushes if push["finished"] > moment and push["outcome"] == "acked"), None)
+    def wait_for_ack(self, moment: float, proxy: str) -> Push:
+        """The first push to a proxy that was acknowledged after a moment (wall clock), once there is one."""
+
+        def acked() -> list[Push]:
+            return [push for push in self.pushes(proxy) if push["finished"] > moment and push["outcome"] == "acked"]
+
+        wait_until(f"an ACK of {proxy}", acked)
+        return acked()[0]
 
     def kill_actor(self, name: str) -> httpx.Response:
         """Kill an actor; `trierarch kill` would take longer to start."""
