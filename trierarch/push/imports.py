@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from trierarch.config.hosts import MESH_GATEWAY
 from trierarch.push.model import Hostname, PortProtocol, Registry, Service, ServicePort
-from trierarch.push.services import NOBODY, is_visible
+from trierarch.push.visibility import NOBODY, is_visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping

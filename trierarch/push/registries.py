@@ -21,6 +21,7 @@ from trierarch.push.model import (
     TrafficDistribution,
 )
 from trierarch.push.port_protocols import parse_protocol, select_protocol
+from trierarch.push.visibility import entry_exported_to, exported_to
 from trierarch.push.workloads import spiffe_identity
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def service_of_kubernetes(
         addresses={key.cluster: addresses} if addresses and not alias else {},
         default_address=addresses[0] if addresses and not alias else UNSPECIFIED_ADDRESS,
         mesh_external=alias,
-        export_to=export_to(_comma_list(source.annotations.get(names.EXPORT_TO, "")), key.namespace, mesh),
+        export_to=exported_to(_comma_list(source.annotations.get(names.EXPORT_TO, "")), key.namespace, mesh),
         subject_alt_names=_stated_identities(source, mesh),
         labels=source.labels,
         selector=spec.selector or None,
@@ -113,14 +114,21 @@ def _stated_identities(source: ConfigObject[KubernetesService], mesh: Mesh) -> t
     return (*verbatim, *(spiffe_identity(mesh, source.key.namespace, account) for account in accounts))
 
 
-def services_of_entry(inputs: tuple[ConfigObject[ServiceEntry], Mesh]) -> tuple[Service, ...]:
-    """The services that a ServiceEntry defines: one for each host and address (networking.md §1.6)."""
-    source, mesh = inputs
+def services_of_entry(inputs: tuple[ConfigObject[ServiceEntry], Mapping[str, str], Mesh]) -> tuple[Service, ...]:
+    """The services that a ServiceEntry defines: one for each host and address (networking.md §1.6).
+
+    The second input is the labels of its namespace.
+    """
+    source, namespace_labels, mesh = inputs
+    visible_to = entry_exported_to(source.spec.export_to, source.key.namespace, namespace_labels, mesh)
     addresses = tuple(_without_host_mask(address) for address in source.spec.addresses) or (UNSPECIFIED_ADDRESS,)
-    return tuple(_service_of_host(source, host, address, mesh) for host in source.spec.hosts for address in addresses)
+    hosts = source.spec.hosts
+    return tuple(_service_of_host(source, host, address, visible_to) for host in hosts for address in addresses)
 
 
-def _service_of_host(source: ConfigObject[ServiceEntry], host: str, address: str, mesh: Mesh) -> Service:
+def _service_of_host(
+    source: ConfigObject[ServiceEntry], host: str, address: str, visible_to: frozenset[str]
+) -> Service:
     spec = source.spec
     ports = (ServicePort(p.number, p.name, parse_protocol(p.protocol), p.target_port) for p in spec.ports)
     stated = source.annotations.get(names.TRAFFIC_DISTRIBUTION, "")
@@ -135,7 +143,7 @@ def _service_of_host(source: ConfigObject[ServiceEntry], host: str, address: str
         default_address=address,
         auto_addresses=_allocated(source, host),
         mesh_external=spec.location is Location.MESH_EXTERNAL,
-        export_to=export_to(spec.export_to, source.key.namespace, mesh),
+        export_to=visible_to,
         subject_alt_names=spec.subject_alt_names,
         labels=source.labels,
         traffic_distribution=DISTRIBUTIONS.get(stated.lower(), TrafficDistribution.ANY),
@@ -158,12 +166,6 @@ def _allocated(source: ConfigObject[ServiceEntry], host: str) -> tuple[str, ...]
     if spec.addresses or spec.resolution is ResolutionMode.NONE or wildcard or refused:
         return ()
     return tuple(each.value for each in spec.allocated_addresses if each.host in ("", host))
-
-
-def export_to(declared: tuple[str, ...], namespace: str, mesh: Mesh) -> frozenset[str]:
-    """Who sees a service: the namespaces declared or the mesh's default, "." being its own (networking.md §0.4)."""
-    stated = declared or mesh.config.default_service_export_to
-    return frozenset(namespace if each == "." else each for each in stated)
 
 
 def _comma_list(text: str) -> tuple[str, ...]:

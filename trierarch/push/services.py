@@ -7,6 +7,7 @@ several clusters, aliases), their order, and the indexes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.push.model import Hostname, Registry, Resolution, Service
@@ -17,6 +18,7 @@ from trierarch.push.registries import (
     services_of_entry,
 )
 from trierarch.push.reuse import Units, build_units, same_fields, same_members
+from trierarch.push.visibility import NOBODY, PUBLIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
     from trierarch.push.mesh import Mesh
     from trierarch.push.steps import Steps
 
-PUBLIC = "*"
-NOBODY = "~"
-
 
 class Definitions(NamedTuple):
     """The objects that define a service. `name`: namespace and name of the Kubernetes Services among them."""
@@ -38,6 +37,9 @@ class Definitions(NamedTuple):
     name: tuple[str, str]
     kubernetes: tuple[ConfigObject[KubernetesService], ...] = ()
     entries: tuple[ConfigObject[ServiceEntry], ...] = ()
+
+
+_NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,8 +91,7 @@ def build_services(inputs: ServicesInputs, previous: Services) -> Steps[Services
     """All services. A service that says the same as before is the same object as before."""
     memo, mesh = previous.memo, inputs.mesh
     kubernetes = yield from build_units(_wanted(inputs), service_of_kubernetes, memo.kubernetes, same=same_fields)
-    wanted_entries = ((key, (entry, mesh)) for key, entry in inputs.entries.items())
-    entries = yield from build_units(wanted_entries, services_of_entry, memo.entries, same=same_members)
+    entries = yield from build_units(_wanted_entries(inputs), services_of_entry, memo.entries, same=same_members)
     yield
     by_cluster = _by_cluster(kubernetes, mesh.cluster)
     merged = yield from build_units(by_cluster.items(), _merged, memo.merged, same=same_fields)
@@ -115,6 +116,14 @@ def _wanted(inputs: ServicesInputs) -> Iterator[tuple[ObjectKey, tuple[ConfigObj
     }
     for key, service in inputs.services.items():
         yield key, (service, wishes.get((key.cluster, key.namespace), ""), inputs.mesh)
+
+
+def _wanted_entries(
+    inputs: ServicesInputs,
+) -> Iterator[tuple[ObjectKey, tuple[ConfigObject[ServiceEntry], Mapping[str, str], Mesh]]]:
+    labels = {(key.cluster, key.name): namespace.labels for key, namespace in inputs.namespaces.items()}
+    for key, entry in inputs.entries.items():
+        yield key, (entry, labels.get((key.cluster, key.namespace), _NO_LABELS), inputs.mesh)
 
 
 def _by_cluster(parts: Units[ObjectKey, Service], config_cluster: str) -> dict[Hostname, tuple[Service, ...]]:
@@ -240,8 +249,3 @@ def _by_visibility(services: Iterable[Service]) -> tuple[tuple[Service, ...], di
             for namespace in service.export_to:
                 exported.setdefault(namespace, []).append(service)
     return tuple(public), {namespace: tuple(each) for namespace, each in exported.items()}
-
-
-def is_visible(service: Service, namespace: str) -> bool:
-    """Whether a namespace sees a service."""
-    return PUBLIC in service.export_to or (NOBODY not in service.export_to and namespace in service.export_to)
