@@ -269,7 +269,7 @@ class Connection:
         resources = {**ready, **await self._generated(tuple(url for url in due if url not in ready))}
         sent, skipped = [], {}
         for url in due:
-            response = await self._respond(url, resources[url])
+            response = await self._respond(url, resources[url], following=url not in types)
             if response is None:
                 skipped[TYPE_RULES[url].short] = "nothing differs"
             else:
@@ -285,8 +285,8 @@ class Connection:
             lambda reply: Generate(view=place.view, scope=place.scope, context=place.context, types=types, reply=reply),
         )
 
-    async def _respond(self, type_url: str, resources: ResourceSet) -> Response | None:
-        self._slot.session, response = self._slot.session.respond(type_url, resources)
+    async def _respond(self, type_url: str, resources: ResourceSet, *, following: bool) -> Response | None:
+        self._slot.session, response = self._slot.session.respond(type_url, resources, following=following)
         if response is not None:
             await self._slot.port.send(response.buffers)
             self._outlets.metrics.pushes.labels(TYPE_RULES[type_url].short.lower()).inc()

@@ -35,7 +35,7 @@ from actors.messages import (
 from trierarch.envoy.types import TYPE_RULES
 from trierarch.push.admission import Admission
 from trierarch.push.cost import push_size
-from trierarch.push.fleet import Fleet, Member, union
+from trierarch.push.fleet import Fleet, Member, moving_request, union
 from trierarch.push.queue import LARGE, PushQueue
 from trierarch.push.request import PushRequest
 from trierarch.push.scope import Skipped, affected_types, affects
@@ -203,7 +203,7 @@ class Scheduler:
         """A new snapshot: place members anew if that may have changed, resolve scopes, and see whom it concerns."""
         before, self._context, self._newest = self._context, context, request
         self._outlets.opened()
-        moved = await self._place_members(context) if _places_differ(before, context) else ()
+        moved = await self._place_members(context) if _places_differ(before, context) else {}
         old_scopes, self._scopes = self._scopes, {}
         for key in self._fleet.scope_keys():
             await self._scope(key, context, old_scopes.get(key))
@@ -216,23 +216,25 @@ class Scheduler:
                 due = self._due.setdefault(view, Due())
                 due.request = verdict if due.request is None else due.request.merged(verdict)
             await trio.lowlevel.checkpoint()
-        for name in moved:
-            self._push_moved(name, request)
+        for name, view in moved.items():
+            self._push_moved(name, view, request)
 
-    async def _place_members(self, context: PushContext) -> tuple[str, ...]:
-        moved = []
+    async def _place_members(self, context: PushContext) -> Mapping[str, View]:
+        """Place everybody anew; the members that moved, with the views that they came from."""
+        moved = {}
         for count, member in enumerate(self._fleet):
-            if member.view is not None and self._fleet.place(member.name, select_view(member.proxy, context)):
-                moved.append(member.name)
+            before = member.view
+            if before is not None and self._fleet.place(member.name, select_view(member.proxy, context)):
+                moved[member.name] = before
             if count % MEMBERS_PER_STEP == 0:
                 await trio.lowlevel.checkpoint()
-        return tuple(moved)
+        return moved
 
-    def _push_moved(self, name: str, request: PushRequest) -> None:
-        """Everything that a member watches may be another resource in its new view."""
+    def _push_moved(self, name: str, before: View, request: PushRequest) -> None:
+        """What a member watches may be another resource in its new view."""
         member = self._fleet.get(name)
         if member is not None and member.view is not None:
-            self._due.setdefault(member.view, Due()).moved[name] = request.for_everything()
+            self._due.setdefault(member.view, Due()).moved[name] = moving_request(before, member.view, request)
 
     async def _scope(self, key: ScopeKey, context: PushContext, previous: SidecarScope | None = None) -> SidecarScope:
         scope = self._scopes.get(key)

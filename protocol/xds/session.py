@@ -55,7 +55,7 @@ class Dialect(Protocol):
         """Step a watch by a request."""
         ...
 
-    def offer(self, rules: TypeRules, watch: Watch, resources: ResourceSet, /) -> Offer | None:
+    def offer(self, rules: TypeRules, watch: Watch, resources: ResourceSet, /, *, following: bool) -> Offer | None:
         """What a response must hold."""
         ...
 
@@ -121,13 +121,18 @@ class AdsSession:
         session = self._with(type_url, outcome.watch)
         return (session._pressing(type_url) if outcome.presses else session), outcome.events
 
-    def respond(self, type_url: str, resources: ResourceSet) -> tuple[AdsSession, Response | None]:
-        """Offer the client this set. What it is owed or has not yet of it is the response; None if that is nothing."""
+    def respond(
+        self, type_url: str, resources: ResourceSet, *, following: bool = False
+    ) -> tuple[AdsSession, Response | None]:
+        """Offer the client this set. What it is owed or has not yet of it is the response; None if that is nothing.
+
+        `following`: the type is offered only because it follows another one, not because it changed itself.
+        """
         watch = self.watches.get(type_url)
         if watch is None:
             return self, None
         rules = self.types[type_url]
-        made = self.dialect.offer(rules, watch, resources)
+        made = self.dialect.offer(rules, watch, resources, following=following)
         nonce = build_nonce(self.stream, self.responses + 1)
         session = self._with(type_url, offered(watch, resources, made, nonce))
         if made is None:

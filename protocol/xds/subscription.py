@@ -199,9 +199,11 @@ def again(watch: Watch, rules: TypeRules) -> Watch:
 
 
 # --- steps of a response ---------------------------------------------------------------------------------------------
-def news(watch: Watch, rules: TypeRules, resources: ResourceSet) -> Difference:
+def news(watch: Watch, rules: TypeRules, resources: ResourceSet, *, following: bool = False) -> Difference:
     """What is new for this client in a set, of the names that it watches; after a NACK, all that it may not have.
 
+    `following`: the set is offered only because it follows another type. A name that it has lost is then passed over:
+    what it belonged to has gone too, and the client will forget it by itself.
     Nothing new since the last response means nothing at all: what was refused is not sent again by itself. And nothing
     is news to a client that waits for its first answer, which will hold all that it watches.
     """
@@ -210,6 +212,8 @@ def news(watch: Watch, rules: TypeRules, resources: ResourceSet) -> Difference:
     latest = difference(watch.sent, resources)
     if not rules.wildcard:
         latest = latest.within(watch.names)
+    if following and latest.removed:
+        latest = Difference(latest.changed, NO_NAMES)
     if not (latest and watch.doubted):
         return latest
     unsure = NO_NAMES.union(*watch.unsettled)

@@ -7,7 +7,9 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trierarch.push.fleet import Fleet, Member, union
+from tests.push.fixtures import sidecar, snapshot, view_in
+from trierarch.push.fleet import Fleet, Member, moving_request, union
+from trierarch.push.request import ConfigKey, PushRequest
 
 VIEWS = cast("list[Any]", ["a", "b", "c"])  # a fleet only compares and hashes views
 
@@ -69,3 +71,32 @@ def test_union_of_sets():
     shared = frozenset({"a"})
     assert union([shared, shared, frozenset({"b"})]) == {"a", "b"}
     assert union([]) == frozenset()
+
+
+SIDECAR = """
+kind: Sidecar
+apiVersion: networking.istio.io/v1
+metadata: {name: narrow, namespace: shop}
+spec: {egress: [{hosts: ["./*"]}]}
+"""
+SERVICE = """
+kind: Service
+apiVersion: v1
+metadata: {name: web, namespace: shop}
+spec: {selector: {app: web}, ports: [{name: http, port: 80}]}
+"""
+
+
+def test_a_member_whose_sidecar_is_another_one_is_pushed_as_if_that_had_changed():
+    """The key of the Sidecar joins the request, which is not forced."""
+    before, after = (view_in(sidecar(), snapshot(*given)) for given in ((), (SIDECAR,)))
+    request = moving_request(before, after, PushRequest())
+    assert request == PushRequest(keys=frozenset({ConfigKey("Sidecar", "shop", "narrow")}))
+
+
+def test_a_member_that_moved_in_another_way_is_pushed_everything():
+    """Here it began to serve a service: nobody can tell which of its resources that changes."""
+    proxy = sidecar(LABELS={"app": "web"})
+    before, after = (view_in(proxy, snapshot(*given)) for given in ((), (SERVICE,)))
+    assert before != after
+    assert moving_request(before, after, PushRequest()).forced

@@ -6,14 +6,18 @@ the newest snapshot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from trierarch.push.request import ConfigKey
+from trierarch.push.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from trierarch.push.proxy import Proxy
-    from trierarch.push.view import ScopeKey, View
+    from trierarch.push.request import PushRequest
+    from trierarch.push.view import ScopeKey
 
 
 @dataclass(slots=True)
@@ -94,6 +98,20 @@ class Fleet:
             del names[member.name]
             if not names:
                 del self._by_view[member.view]
+
+
+def moving_request(before: View, after: View, request: PushRequest) -> PushRequest:
+    """The request for a member that came from another view by this change.
+
+    If only its Sidecar is another one, that is as if the Sidecar had changed. Else anything may be another resource.
+    """
+    scope = after.outbound.scope
+    outbound = replace(before.outbound, scope=scope)
+    inbound = replace(before.inbound, scope=after.inbound.scope)
+    if View(outbound=outbound, inbound=inbound) != after:
+        return replace(request, forced=True)
+    name = scope.sidecar.name if scope.sidecar else ""
+    return replace(request, keys=request.keys | {ConfigKey("Sidecar", scope.namespace, name)})
 
 
 def union(sets: Iterable[frozenset[str]]) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.push.causes import Causes, Stages
@@ -45,7 +45,3 @@ class PushRequest:
             causes=self.causes.merged(other.causes),
             stages=self.stages.merged(other.stages),
         )
-
-    def for_everything(self) -> PushRequest:
-        """The same change, to be treated as if it concerned everything."""
-        return replace(self, forced=True)

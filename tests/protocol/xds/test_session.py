@@ -165,3 +165,16 @@ def test_resumed_tells_what_is_gone():
     talk.push(CDS=build_set({"b": "1", "c": "1"}))
     talk.session = talk.session.resumed()
     assert talk.push(CDS=EMPTY) == ["CDS -a -b -c"]
+
+
+def test_what_follows_says_nothing_of_names_that_are_gone(dialect):
+    """A cluster that goes takes its endpoints along: they are not sent empty, unless the set changed by itself."""
+    talk = watching(dialect, EDS)
+    session, _ = talk.session.respond(EDS, build_set({"a": "1"}))
+    followed, response = session.respond(EDS, EMPTY, following=True)
+    assert response is None
+    assert followed.names(EDS) == {"a"}
+    _, response = session.respond(EDS, EMPTY)
+    assert response is not None
+    _, response = followed.respond(EDS, build_set({"a": "1"}))
+    assert response is not None, "when it comes back it is news"
