@@ -1,17 +1,16 @@
 """Reads a folder of configuration, or the file of the mesh configuration or the networks, and tells what changed.
 
-Owns: what the files say, by the digests of their documents.
+Owns: what the files say, by the digests of their documents. It is kept in the `Source`, which outlives the actor.
 Receives: `ResendAll` from intake.
 Sends: `SourceChanged` to intake: everything at first, then what changes.
 Dies when: nothing known. What cannot be read is a finding; a folder that is not there keeps its last good state.
-Recovers by: reading everything again.
+Recovers by: reading what may have changed meanwhile, and sending everything again.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar, assert_never
 
@@ -64,11 +63,11 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A source and how to read it; a new reader has read nothing."""
+    """A source and its reader, which outlives the actor: what a broken file said last would be lost with it."""
 
     name: str
     path: Path
-    reader: Callable[[], Reader]
+    reader: Reader
 
 
 def plan_sources(settings: Settings) -> tuple[Source, ...]:
@@ -89,11 +88,11 @@ def plan_sources(settings: Settings) -> tuple[Source, ...]:
 
 def _folder(name: str, path: str, cluster: str, *, kubernetes_only: bool = False) -> Source:
     folder = Folder(source=name, cluster=cluster, kubernetes_only=kubernetes_only)
-    return Source(name=name, path=Path(path), reader=partial(FolderReader, folder, Path(path)))
+    return Source(name=name, path=Path(path), reader=FolderReader(folder, Path(path)))
 
 
 def _file(name: str, path: str, cluster: str, decode: Decode) -> Source:
-    return Source(name=name, path=Path(path), reader=partial(FileReader, name, Path(path), cluster, decode))
+    return Source(name=name, path=Path(path), reader=FileReader(name, Path(path), cluster, decode))
 
 
 class FolderReader:
@@ -182,7 +181,7 @@ class FileSource:
         self._source = source
         self._inbox = inbox
         self._intake = intake
-        self._reader = source.reader()
+        self._reader = source.reader
         self._findings: tuple[Finding, ...] = ()
         self._told = False
         self._problem = ""

@@ -94,8 +94,14 @@ def folder(tmp_path):
 @asynccontextmanager
 async def serving(path, *, asked=False):
     """The source of a folder, running; `asked`: intake has asked for everything before."""
+    async with living(*plan_sources(Settings(config=str(path))), asked=asked) as reception:
+        yield reception
+
+
+@asynccontextmanager
+async def living(source, *, asked=False):
+    """One life of the actor of a source."""
     reception = Reception()
-    (source,) = plan_sources(Settings(config=str(path)))
     if asked:
         reception.inbox.post(ResendAll())
     async with trio.open_nursery() as nursery:
@@ -498,3 +504,19 @@ async def test_a_broken_mesh_configuration_keeps_the_last_one(mesh_file):
         await mesh_file.reception.next()
     ((mesh,),) = (mesh_file.reception.objects.values(),)
     assert mesh.spec.access_log_file == "/dev/null"
+
+
+async def test_the_last_good_version_outlives_the_actor(folder):
+    """A file is broken and the actor dies: its successor still sends what the file said before."""
+    file = folder / "a.yaml"
+    file.write_text(service("web"))
+    (source,) = plan_sources(Settings(config=str(folder)))
+    async with living(source) as reception:
+        await reception.until("web")
+        file.write_text("kind: [Service\n")
+        await reception.until_reason("did not find expected")
+    async with living(source) as reception:
+        message = await reception.next()
+        assert message.full
+        assert set(reception.objects) == {key("web")}
+        assert message.findings

@@ -65,18 +65,25 @@ def read_settings(options: dict[str, object]) -> Settings:
         raise click.UsageError(str(error)) from None
     if not settings.config:
         raise click.UsageError("say which folder: --config DIR")
-    for path in (settings.config, *(folder for _, folder in settings.clusters)):
-        if not Path(path).is_dir():
-            click.echo(f"trierarch: {path} is not a folder", err=True)
-            raise SystemExit(CANNOT_START)
+    missing = [path for path in folders(settings) if not Path(path).is_dir()]
+    missing += [path for path in (settings.mesh_config, settings.networks_config) if path and not Path(path).is_file()]
+    for path in missing:
+        click.echo(f"trierarch: {path}: there is no such folder or file", err=True)
+    if missing:
+        raise SystemExit(CANNOT_START)
     if settings.strict:
         _refuse_bad_configuration(settings)
     return settings
 
 
+def folders(settings: Settings) -> tuple[str, ...]:
+    """The folders that are served."""
+    return (settings.config, *(folder for _, folder in settings.clusters))
+
+
 def _refuse_bad_configuration(settings: Settings) -> None:
     """With `--strict`, nothing is served while something is rejected."""
-    for path in (settings.config, *(folder for _, folder in settings.clusters)):
+    for path in folders(settings):
         checked = check_path(Path(path))
         if not checked.is_good(strict=False):
             for finding in checked.findings:
