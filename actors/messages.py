@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trierarch.config.store import ConfigView
     from trierarch.push.causes import Causes
     from trierarch.push.context import PushContext
+    from trierarch.push.history import History
     from trierarch.push.proxy import Proxy
     from trierarch.push.request import PushRequest
     from trierarch.push.sidecar_scope import SidecarScope
@@ -135,10 +136,13 @@ ToGenerator = Generate
 # --- to the push scheduler -------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotBuilt:
-    """From the snapshot builder (flow). `request.keys` are the push keys that changed between the two snapshots."""
+    """From the snapshot builder (flow). `request.keys` are the push keys that changed between the two snapshots;
+    `history` holds the requests of this snapshot and of those before.
+    """
 
     context: PushContext
     request: PushRequest
+    history: History
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Builds the snapshot: one build at a time, in steps, so that the event loop is never held.
 
-Owns: the last snapshot that it handed on, with the request that led to it.
+Owns: the last snapshot that it handed on, with the history of requests that led to it.
 Receives: `BuildSnapshot` from the debouncer, `ResendSnapshot` from a restarted scheduler.
 Sends: `SnapshotBuilt` to the push scheduler, `BuilderIdle` to the debouncer.
 Dies when: a processor breaks a rule of its own.
@@ -10,15 +10,19 @@ Recovers by: asking intake to resend everything; the next build is a cold one.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING, assert_never
 
 import trio
 
 from actors.logs import get_logger
 from actors.messages import BuilderIdle, BuildSnapshot, CausesSettled, ResendConfig, ResendSnapshot, SnapshotBuilt
+from trierarch.push.history import History
 from trierarch.push.processors import ContextSettings, build_push_context
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from actors.mailbox import Mailbox
     from actors.messages import ToDebouncer, ToIntake, ToPushScheduler, ToSnapshotBuilder
     from actors.metrics import Metrics
@@ -26,6 +30,9 @@ if TYPE_CHECKING:
     from trierarch.push.request import PushRequest
 
 log = get_logger("snapshot_builder")
+
+SNAPSHOT_NUMBERS = count(1)
+"""Unique in the process: a restarted builder goes on counting, for the generator knows snapshots by their numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +50,7 @@ async def run(
     outlets: Outlets,
     settings: ContextSettings,
     metrics: Metrics,
+    numbers: Iterator[int] = SNAPSHOT_NUMBERS,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Build whatever is asked for, for ever."""
@@ -53,7 +61,7 @@ async def run(
     while True:
         match await inbox.receive():
             case BuildSnapshot() as order:
-                built = await _build(order, built, settings, metrics)
+                built = await _build(order, built, settings, metrics, next(numbers))
                 await outlets.scheduler.send(built)
                 outlets.debouncer.post(BuilderIdle())
                 outlets.intake.post(CausesSettled(causes=order.request.causes))
@@ -65,11 +73,10 @@ async def run(
 
 
 async def _build(
-    order: BuildSnapshot, built: SnapshotBuilt | None, settings: ContextSettings, metrics: Metrics
+    order: BuildSnapshot, built: SnapshotBuilt | None, settings: ContextSettings, metrics: Metrics, number: int
 ) -> SnapshotBuilt:
     started = trio.current_time()
     previous = built.context if built else None
-    number = previous.number + 1 if previous else 1
     steps = build_push_context(order.view, settings, previous, number)
     while True:
         try:
@@ -90,7 +97,9 @@ async def _build(
         causes=[cause.id for cause in order.request.causes.kept],
         seconds=round(took, 6),
     )
-    return SnapshotBuilt(context=context, request=_stamped(order.request, context))
+    request = _stamped(order.request, context)
+    history = built.history if built else History()
+    return SnapshotBuilt(context=context, request=request, history=history.added(number, request))
 
 
 def _stamped(request: PushRequest, context: PushContext) -> PushRequest:
