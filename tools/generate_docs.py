@@ -1,6 +1,6 @@
 """Writes `docs/reference.md` from the code: flags and variables, kinds, resource types, metrics, log events.
 
-    python tools/generate_docs.py [--print]
+Usage: `python tools/generate_docs.py [--print]`.
 """
 
 from __future__ import annotations

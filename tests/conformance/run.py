@@ -1,8 +1,7 @@
 """`make conformance`: runs the families of known answers and prints passed and total of each.
 
-A family is a file `test_FAMILY.py` here (or the oracle's comparison). The cases are read from the folder that
-TRIERARCH_CASES names, laid out as the tests say; a family whose cases are not there is reported as absent. Exit code 1 if
-a case fails, 0 otherwise.
+A family is a file `test_FAMILY.py` here. The cases are read from the folder that TRIERARCH_CASES names, laid out as the
+tests say; a family whose cases are not there is reported as absent. Exit code 1 if a case fails, 0 otherwise.
 """
 
 from __future__ import annotations
