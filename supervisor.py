@@ -156,7 +156,14 @@ def _pipeline(
     actors: Mapping[str, StartFunction] = {
         "journal": partial(journal.run, mail.journal),
         **{each.name: partial(each.start, source_mail[each.name], intake=mail.intake) for each in sources},
-        "intake": partial(intake.run, mail.intake, debouncer=mail.debouncer, sources=source_mail, metrics=metrics),
+        "intake": partial(
+            intake.run,
+            mail.intake,
+            debouncer=mail.debouncer,
+            sources=source_mail,
+            metrics=metrics,
+            memory=intake.Memory(),
+        ),
         "debouncer": partial(debouncer.run, mail.debouncer, intake=mail.intake, builder=mail.builder, options=options),
         "snapshot_builder": partial(
             snapshot_builder.run, mail.builder, outlets=builds, settings=context, metrics=metrics

@@ -1,16 +1,18 @@
 """Where configuration enters: sources speak, intake says what changed and why.
 
-Owns: the `ConfigView`, what each source has said, the causes that are not in a snapshot yet, the findings told.
+Owns: the `ConfigView`, what each source has said, the findings told, and what is kept in a `Memory`: the view that was
+    passed on last and the causes that are not in a snapshot yet.
 Receives: `SourceChanged` from sources, `ResendConfig` from the debouncer and the snapshot builder, `CausesSettled` from
     the snapshot builder.
 Sends: `ConfigChanged` to the debouncer, `ResendAll` to sources.
 Dies when: a source is not in the wiring.
 Recovers by: asking every source for everything, and holding back until all have answered: proxies keep what they have.
+    What differs then from the view that was passed on last is a change like any other.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, assert_never
 
@@ -19,7 +21,7 @@ import trio
 from actors.logs import get_logger
 from actors.messages import CausesSettled, ConfigChanged, ResendAll, ResendConfig, SourceChanged
 from trierarch.config.findings import Rejected
-from trierarch.config.gathering import Changed, Gathering
+from trierarch.config.gathering import Changed, Gathering, find_changes
 from trierarch.push.causes import KEPT, Cause, Causes, ChangeEvent
 from trierarch.push.reasons import RESYNC, count_reasons, is_forced
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from actors.messages import ToDebouncer, ToIntake, ToSource
     from actors.metrics import Metrics
     from trierarch.config.findings import Finding
+    from trierarch.config.store import ConfigView
 
 CAUSE_IDS = count(1)
 """Ids of causes, unique in the process: they go on where the last life of the actor stopped."""
@@ -39,17 +42,26 @@ KEYS_LOGGED = 5
 log = get_logger("intake")
 
 
+@dataclass(slots=True)
+class Memory:
+    """What outlives a crash of the actor: written by it, read by its successor. `view` is None before the first one."""
+
+    view: ConfigView | None = None
+    unsettled: Causes = field(default_factory=Causes)
+
+
 async def run(
     inbox: Mailbox[ToIntake],
     *,
     debouncer: Mailbox[ToDebouncer],
     sources: Mapping[str, Mailbox[ToSource]],
     metrics: Metrics,
+    memory: Memory,
     ids: Iterator[int] = CAUSE_IDS,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Take in changes for ever. Of an object in two sources, the later of `sources` is in force."""
-    intake = Intake(sources, metrics, ids)
+    intake = Intake(sources, metrics, memory, ids)
     for source in sources.values():
         source.post(ResendAll())
     log.info("sources_awaited", sources=list(sources))
@@ -64,12 +76,12 @@ async def run(
 class Intake:
     """The state of one life of the actor."""
 
-    def __init__(self, sources: Iterable[str], metrics: Metrics, ids: Iterator[int]) -> None:
+    def __init__(self, sources: Iterable[str], metrics: Metrics, memory: Memory, ids: Iterator[int]) -> None:
         self._gathering = Gathering(sources)
         self._awaited = set(sources)
         self._metrics = metrics
+        self._memory = memory
         self._ids = ids
-        self._unsettled = Causes()
         self._told: dict[str, Mapping[Finding, Finding]] = {}
 
     def handle(self, message: ToIntake) -> ConfigChanged | None:
@@ -80,7 +92,7 @@ class Intake:
             case ResendConfig(asked_by=asked_by):
                 return None if self._awaited else self._resend(asked_by)
             case CausesSettled(causes=causes):
-                self._unsettled = self._unsettled.without(causes)
+                self._memory.unsettled = self._memory.unsettled.without(causes)
                 return None
             case never:
                 assert_never(never)
@@ -92,11 +104,10 @@ class Intake:
             return self._take_early(message)
         if not changes:
             return None
-        causes = self._causes(message, changes)
-        _report(message.source, changes, causes)
+        causes = self._causes(message.source, changes, message.seen_at)
         keys = frozenset(each.key for each in changes)
         return ConfigChanged(
-            view=self._gathering.view,
+            view=self._pass_on(),
             keys=keys,
             forced=is_forced(keys),
             reasons=count_reasons(keys),
@@ -112,6 +123,9 @@ class Intake:
         if self._awaited:
             return None
         log.info("sources_synced", objects=sum(len(table) for table in self._gathering.view.tables.values()))
+        before = self._memory.view
+        if before is not None and (missed := find_changes(before, self._gathering.view)):
+            self._causes(message.source, missed, message.seen_at)
         return self._everything(message.seen_at)
 
     def _resend(self, asked_by: str) -> ConfigChanged:
@@ -123,32 +137,37 @@ class Intake:
     def _everything(self, seen_at: float) -> ConfigChanged:
         """The whole view, with whatever may have been lost on its way to a snapshot as its causes."""
         return ConfigChanged(
-            view=self._gathering.view,
+            view=self._pass_on(),
             keys=frozenset(),
             forced=True,
             reasons={RESYNC: 1},
-            causes=self._unsettled,
+            causes=self._memory.unsettled,
             seen_at=seen_at,
         )
 
+    def _pass_on(self) -> ConfigView:
+        self._memory.view = self._gathering.view
+        return self._gathering.view
+
     # --- causes ------------------------------------------------------------------------------------------------------
-    def _causes(self, message: SourceChanged, changes: Sequence[Changed]) -> Causes:
-        kept = tuple(self._cause(message, each) for each in changes[:KEPT])
+    def _causes(self, source: str, changes: Sequence[Changed], seen_at: float) -> Causes:
+        kept = tuple(self._cause(source, each, seen_at) for each in changes[:KEPT])
         causes = Causes(kept=kept, dropped=len(changes) - len(kept))
         self._remember(causes)
+        _report(source, changes, causes)
         return causes
 
-    def _cause(self, message: SourceChanged, changed: Changed) -> Cause:
+    def _cause(self, source: str, changed: Changed, seen_at: float) -> Cause:
         known = changed.after or changed.before
         return Cause(
             id=next(self._ids),
-            source=message.source,
+            source=source,
             kind=changed.key.kind,
             namespace=changed.key.namespace,
             name=changed.key.name,
             resource_version=known.resource_version if known else "",
             event=_event(changed),
-            seen_at=message.seen_at,
+            seen_at=seen_at,
         )
 
     def _remember_resync(self, source: str, seen_at: float) -> None:
@@ -165,7 +184,7 @@ class Intake:
         self._remember(Causes(kept=(cause,)))
 
     def _remember(self, causes: Causes) -> None:
-        self._unsettled = self._unsettled.merged(causes)
+        self._memory.unsettled = self._memory.unsettled.merged(causes)
 
     # --- findings ----------------------------------------------------------------------------------------------------
     def _tell(self, source: str, findings: Iterable[Finding]) -> None:

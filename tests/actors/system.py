@@ -12,13 +12,16 @@ dialects over fake streams. Everything between is real.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import trio
 from trio.testing import MockClock
 
 import supervisor
+from actors.mailbox import Mailbox
 from actors.messages import PushRecorded, ResendAll, SourceChanged
 from tests.actors.fake_stream import FakeEnvoy, endpoints_of, routes_of
 from tests.push.fixtures import CLUSTER, built, objects, scope_of, view_in, view_of
@@ -31,9 +34,8 @@ from trierarch.push.steps import run_steps
 from trierarch.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from actors.mailbox import Mailbox
     from actors.messages import ToSource
     from protocol.xds.resources import ResourceSet
     from trierarch.push.status import PushRecord
@@ -236,6 +238,44 @@ def _overhear(journal: Mailbox, records: list[PushRecord]) -> None:
         post(message)
 
     journal.post = overheard
+
+
+# --- what is said inside ---------------------------------------------------------------------------------------------
+class Wiretap:
+    """Hears every message that is put into any mailbox, from `open_wiretap` on."""
+
+    def __init__(self) -> None:
+        self._awaited: list[tuple[type, trio.Event]] = []
+
+    async def hear(self, kind: type) -> None:
+        """Wait until a message of this kind is put into a mailbox."""
+        heard = trio.Event()
+        self._awaited.append((kind, heard))
+        await heard.wait()
+
+    def note(self, message: object) -> None:
+        """A message was put into a mailbox."""
+        for kind, heard in self._awaited:
+            if isinstance(message, kind):
+                heard.set()
+        self._awaited = [(kind, heard) for kind, heard in self._awaited if not heard.is_set()]
+
+
+@contextmanager
+def open_wiretap() -> Iterator[Wiretap]:
+    """Listen for the length of a block."""
+    tap, send, post = Wiretap(), Mailbox.send, Mailbox.post
+
+    async def heard_send(self, message) -> None:
+        tap.note(message)
+        await send(self, message)
+
+    def heard_post(self, message) -> None:
+        tap.note(message)
+        post(self, message)
+
+    with patch.multiple(Mailbox, send=heard_send, post=heard_post):
+        yield tap
 
 
 # --- determinism -----------------------------------------------------------------------------------------------------

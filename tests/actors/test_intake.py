@@ -35,6 +35,7 @@ def mail():
         debouncer=Mailbox("debouncer"),
         sources={"config": Mailbox("config"), "mesh-config": Mailbox("mesh-config")},
         metrics=Metrics(),
+        memory=intake.Memory(),
     )
 
 
@@ -42,7 +43,7 @@ def start(nursery, mail, ids=None):
     """The actor; cause ids from 1."""
     run = partial(
         intake.run, mail.inbox, debouncer=mail.debouncer, sources=mail.sources, metrics=mail.metrics,
-        ids=ids or count(1),
+        memory=mail.memory, ids=ids or count(1),
     )  # fmt: skip
     return nursery.start(run)
 
@@ -197,7 +198,7 @@ async def test_a_request_before_all_is_there_changes_nothing(mail, nursery, auto
 
 
 async def test_ids_of_causes_go_on_after_a_restart(mail, autojump_clock):
-    """A new life of the actor does not use ids again."""
+    """A new life of the actor does not use ids again, and tells once more of what is not settled."""
     ids, seen = count(1), []
     for _ in range(2):
         async with trio.open_nursery() as nursery:
@@ -206,7 +207,28 @@ async def test_ids_of_causes_go_on_after_a_restart(mail, autojump_clock):
             await mail.inbox.send(said(source="mesh-config", full=True))
             seen += [cause.id for cause in (await heard(mail)).causes.kept]
             nursery.cancel_scope.cancel()
-    assert seen == [1, 2, 3, 4]
+    assert seen == [1, 2, 1, 2, 3, 4]
+
+
+async def test_what_changed_while_it_was_down_is_a_change(mail, autojump_clock):
+    """What sources say after a restart is compared with what was passed on before: the difference has causes."""
+    ids = count(1)
+    async with trio.open_nursery() as nursery:
+        await start(nursery, mail, ids)
+        await mail.inbox.send(said(subject("a"), subject("b"), subject("c"), full=True))
+        await mail.inbox.send(said(source="mesh-config", full=True))
+        await mail.inbox.send(CausesSettled(causes=(await heard(mail)).causes))
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    async with trio.open_nursery() as nursery:
+        await start(nursery, mail, ids)
+        await mail.inbox.send(said(subject("a"), subject("b", "2"), subject("d"), full=True))
+        await mail.inbox.send(said(source="mesh-config", full=True))
+        causes = (await heard(mail)).causes.kept
+        nursery.cancel_scope.cancel()
+    assert [(cause.name, cause.event) for cause in causes if cause.name] == [
+        ("b", ChangeEvent.UPDATED), ("c", ChangeEvent.DELETED), ("d", ChangeEvent.ADDED)
+    ]  # fmt: skip
 
 
 def rejected(line=1, reason="expected a number"):

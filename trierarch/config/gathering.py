@@ -56,3 +56,14 @@ class Gathering:
 
     def _in_force(self, key: ObjectKey) -> AnyObject | None:
         return next((table[key] for table in reversed(self._tables.values()) if key in table), None)
+
+
+def find_changes(before: ConfigView, after: ConfigView) -> tuple[Changed, ...]:
+    """How two views differ, in the order of keys; they need not have any object in common."""
+    keys = {key for view in (before, after) for table in view.tables.values() for key in table}
+    pairs = (Changed(key=key, before=before.get(key), after=after.get(key)) for key in sorted(keys))
+    return tuple(pair for pair in pairs if _digest(pair.before) != _digest(pair.after))
+
+
+def _digest(known: AnyObject | None) -> bytes | None:
+    return known.digest if known else None
