@@ -1,8 +1,8 @@
 """One client's stream: steps its session by requests and pushes, and writes what the session has to say.
 
-Owns: the `AdsSession`, the `Proxy` and the pushes that are not answered yet. Session and proxy are kept in a `Slot`.
-Receives: `RequestReceived` and `StreamEnded` from the stream's reader; `Welcome` and `PushTo` from the push scheduler;
-    `Announce` from the factory.
+Owns: the `AdsSession`, the `Proxy` and the pushes that are not answered yet, all kept in a `Slot`.
+Receives: `RequestReceived` and `StreamEnded` from the stream's reader; `Welcome`, `PushTo` and `Placed` from the push
+    scheduler; `Announce` from the factory.
 Sends: responses to the client; `ConnectionOpened`, `TypesWatched`, `PushWritten`, `FirstConfigurationAcked` to the
     scheduler; `Generate` to the generator; `PushRecorded` to the journal.
 Dies when: a step breaks a rule of its own. (What the client does wrong ends its stream, not the actor.)
@@ -13,7 +13,7 @@ Recovers by: going on from the last session in its slot, which then owes the cli
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, assert_never
 
 import trio
@@ -26,6 +26,7 @@ from actors.messages import (
     ConnectionOpened,
     FirstConfigurationAcked,
     Generate,
+    Placed,
     PushRecorded,
     PushTo,
     PushWritten,
@@ -36,6 +37,7 @@ from actors.messages import (
     WatchDescription,
     Welcome,
 )
+from actors.ports import StreamClosed
 from protocol.errors import RemoteError
 from protocol.xds.events import Acked, Asked, Event, Nacked, NotServed, StaleNonce, Unsubscribed
 from protocol.xds.session import HEALTH
@@ -65,6 +67,8 @@ log = get_logger("connection")
 INVALID_ARGUMENT, FAILED_PRECONDITION = 3, 9
 
 _ASKED = PushRequest(reasons={"proxyrequest": 1})
+_RETURNED = PushRequest(reasons={"restart": 1})
+"""Why something is sent that no change made due: the client asked for it; this actor or the scheduler was restarted."""
 
 
 @dataclass(slots=True)
@@ -81,6 +85,7 @@ class Slot:
     session: AdsSession
     proxy: Proxy | None = None
     snapshot: int = 0
+    open: OpenPushes = field(default_factory=OpenPushes)
 
     @property
     def name(self) -> str:
@@ -117,12 +122,18 @@ async def run(
             message = await connection.next_message()
             if message is not None:
                 await connection.handle(message)
-        return StreamStatus()
+    except StreamClosed as closed:
+        log.info("stream_ended", connection=slot.name, reason=closed.message)
     except RemoteError as error:
         log.info("stream_refused", connection=slot.name, code=error.code, reason=error.message)
         return StreamStatus(code=error.code, message=error.message)
-    finally:
-        connection.close()
+    return StreamStatus()
+
+
+def close(slot: Slot, outlets: Outlets) -> None:
+    """From the factory, when a stream has ended: finish the records of what nobody will answer any more."""
+    for record in slot.open.close():
+        _finish(record, outlets)
 
 
 class Connection:
@@ -133,8 +144,7 @@ class Connection:
         self._inbox = inbox
         self._slot = slot
         self._outlets = outlets
-        self._place: Welcome | None = None
-        self._open = OpenPushes()
+        self._place: Placed | None = None
         self._started = False
 
     # --- the life of the stream --------------------------------------------------------------------------------------
@@ -148,16 +158,17 @@ class Connection:
                     mailbox=self._inbox,
                     delta=self._slot.delta,
                     types=frozenset(self._slot.session.watched),
+                    snapshot=self._slot.snapshot,
                 )
             )
 
     async def next_message(self) -> ToConnection | None:
         """The next message, or None when it was time to give up on an answer."""
-        deadline = self._open.deadline()
+        deadline = self._slot.open.deadline()
         with trio.move_on_at(math.inf if deadline is None else deadline):
             return await self._inbox.receive()
-        for record in self._open.expire(trio.current_time()):
-            self._finish(record)
+        for record in self._slot.open.expire(trio.current_time()):
+            _finish(record, self._outlets)
         return None
 
     async def handle(self, message: ToConnection) -> None:
@@ -169,6 +180,9 @@ class Connection:
                 await self._push(message)
             case Welcome():
                 await self._settle(message)
+            case Placed():
+                self._place = message
+                self._slot.snapshot = message.context.number
             case Announce():
                 self.announce()
             case StreamEnded(reason=reason, code=0):
@@ -178,11 +192,6 @@ class Connection:
                 raise RemoteError(code, reason)
             case never:
                 assert_never(never)
-
-    def close(self) -> None:
-        """Finish the records of whatever was not answered."""
-        for record in self._open.close():
-            self._finish(record)
 
     # --- requests ----------------------------------------------------------------------------------------------------
     async def _receive(self, request: Request) -> None:
@@ -249,14 +258,14 @@ class Connection:
     # --- pushes ------------------------------------------------------------------------------------------------------
     async def _settle(self, welcome: Welcome) -> None:
         """Take a place in a snapshot, and bring what is watched already up to it."""
-        self._place = welcome
+        self._place = Placed(context=welcome.context, view=welcome.view, scope=welcome.scope)
         if self._slot.session.watches:
             served = any(watch.nonce for watch in self._slot.session.watches.values())
-            record = _push_record(self._slot, welcome, welcome.request if served else _ASKED)
-            await self._offer(tuple(self._slot.session.watches), {}, record)
+            request = welcome.request.merged(_RETURNED) if served else _ASKED
+            await self._offer(tuple(self._slot.session.watches), {}, _push_record(self._slot, self._place, request))
 
     async def _push(self, push: PushTo) -> None:
-        self._place = Welcome(context=push.context, view=push.view, scope=push.scope, request=push.request)
+        self._place = Placed(context=push.context, view=push.view, scope=push.scope)
         record = _push_record(self._slot, self._place, push.request)
         record = replace(record, queued_at=push.queued_at, granted_at=push.granted_at)
         await self._offer(tuple(push.types), push.resources, record)
@@ -264,17 +273,33 @@ class Connection:
         self._outlets.metrics.convergence_time.observe(trio.current_time() - push.queued_at)
 
     async def _offer(self, types: tuple[str, ...], ready: Mapping[str, ResourceSet], record: PushRecord) -> None:
-        """Offer types in push order, write what differs, and record what came of it."""
+        """Offer types and record what came of it, also if the stream or this actor ends meanwhile."""
+        sent: list[TypeSent] = []
+        skipped: dict[str, str] = {}
+        outcome = Outcome.CLOSED
+        try:
+            await self._write(types, ready, sent, skipped)
+            outcome = Outcome.UNCHANGED
+        finally:
+            now = trio.current_time()
+            self._written(replace(record, sent=tuple(sent), skipped=skipped, written_at=now, outcome=outcome))
+
+    async def _write(
+        self,
+        types: tuple[str, ...],
+        ready: Mapping[str, ResourceSet],
+        sent: list[TypeSent],
+        skipped: dict[str, str],
+    ) -> None:
+        """Write, in push order, what differs; say of each type whether something did."""
         due = self._slot.session.due(types)
         resources = {**ready, **await self._generated(tuple(url for url in due if url not in ready))}
-        sent, skipped = [], {}
         for url in due:
             response = await self._respond(url, resources[url], following=url not in types)
             if response is None:
                 skipped[TYPE_RULES[url].short] = "nothing differs"
             else:
                 sent.append(_sent(response))
-        self._written(replace(record, sent=tuple(sent), skipped=skipped, written_at=trio.current_time()))
 
     async def _generated(self, types: tuple[str, ...]) -> Mapping[str, ResourceSet]:
         place = self._place
@@ -295,20 +320,23 @@ class Connection:
 
     # --- records -----------------------------------------------------------------------------------------------------
     def _written(self, record: PushRecord) -> None:
-        self._slot.snapshot = record.snapshot
-        if record.sent:
-            self._open.begin(record, trio.current_time())
-        elif record.causes.kept or record.forced:
-            self._finish(record)
+        cut_short = record.outcome is Outcome.CLOSED
+        if not cut_short:
+            self._slot.snapshot = record.snapshot
+        if record.sent and not cut_short:
+            self._slot.open.begin(record, trio.current_time())
+        elif record.sent or record.causes.kept or record.forced:
+            _finish(record, self._outlets)
 
     def _answered(self, nonce: str, error: str) -> None:
-        for record in self._open.answered(nonce, error, trio.current_time()):
-            self._finish(record)
+        for record in self._slot.open.answered(nonce, error, trio.current_time()):
+            _finish(record, self._outlets)
 
-    def _finish(self, record: PushRecord) -> None:
-        record = replace(record, finished_wall=self._outlets.wall())
-        self._outlets.journal.post(PushRecorded(record=record))
-        log.info("push_finished", **record_fields(record))
+
+def _finish(record: PushRecord, outlets: Outlets) -> None:
+    record = replace(record, finished_wall=outlets.wall())
+    outlets.journal.post(PushRecorded(record=record))
+    log.info("push_finished", **record_fields(record))
 
 
 def describe(slot: Slot, proxy: Proxy) -> ConnectionDescription:
@@ -334,11 +362,11 @@ def _describe_watch(watch: Watch) -> WatchDescription:
     )
 
 
-def _push_record(slot: Slot, place: Welcome | None, request: PushRequest) -> PushRecord:
+def _push_record(slot: Slot, place: Placed, request: PushRequest) -> PushRecord:
     return PushRecord(
         proxy=slot.proxy.id if slot.proxy else "",
         connection=slot.name,
-        snapshot=place.context.number if place else 0,
+        snapshot=place.context.number,
         causes=request.causes,
         reasons=request.reasons,
         forced=request.forced,

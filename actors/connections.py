@@ -111,6 +111,7 @@ class Connections:
 
     def _end(self, stream: StreamAccepted, slot: Slot, status: StreamStatus) -> None:
         self._live.pop(slot.number, None)
+        connection.close(slot, self._outlets)
         if slot.proxy is not None:
             self._outlets.scheduler.post(ConnectionClosed(connection=slot.name))
         with stream.ended as ended:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from actors.messages import ConnectionDescription, ToConnections, ToJournal
     from actors.metrics import Metrics
     from actors.supervision import SupervisorHandle
+    from trierarch.push.status import PushRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +137,7 @@ class Pages:
         if not limit.isdigit():
             return PlainTextResponse("limit is not a number\n", 400)
         proxy_id = request.query_params.get("proxyID", "")
-        records = await ask(
+        records: tuple[PushRecord, ...] = await ask(
             self._sources.journal, lambda reply: ReadJournal(proxy_id=proxy_id, limit=int(limit), reply=reply)
         )
         return JSONResponse([record_fields(record) for record in records])
@@ -155,5 +156,7 @@ class Pages:
         return PlainTextResponse(f"killed {name}\n")
 
     async def _describe(self, proxy_id: str) -> tuple[ConnectionDescription, ...]:
-        found = await ask(self._sources.connections, lambda reply: Describe(proxy_id=proxy_id, reply=reply))
+        found: tuple[ConnectionDescription, ...] = await ask(
+            self._sources.connections, lambda reply: Describe(proxy_id=proxy_id, reply=reply)
+        )
         return tuple(sorted(found, key=lambda each: (each.proxy.cluster, each.proxy.namespace, each.connection)))

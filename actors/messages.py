@@ -148,7 +148,8 @@ class SnapshotBuilt:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionOpened:
     """From a connection (control): its proxy is known and it wants a `Welcome`. Sent again after a restart of the
-    connection or a roll call; then `types` are those that its client watches.
+    connection or a roll call; then `types` are those that its client watches, and `snapshot` is the number of the one
+    that it was brought up to.
     """
 
     connection: str
@@ -156,6 +157,7 @@ class ConnectionOpened:
     mailbox: Mailbox[ToConnection]
     delta: bool
     types: frozenset[str] = frozenset()
+    snapshot: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +253,8 @@ class StreamEnded:
 class Welcome:
     """From the push scheduler (control): the snapshot and the view to answer from; replaces what was known before.
 
-    `request` is the newest change: to a client that was being served already, this is the push of it.
+    To a client that was being served already this is also a push. `request` is what has changed since the snapshot
+    that it had.
     """
 
     context: PushContext
@@ -279,11 +282,22 @@ class PushTo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """From the push scheduler (control): answer from this snapshot now. Nothing that the client has differs in it; but
+    the snapshots that nobody answers from any more can be forgotten.
+    """
+
+    context: PushContext
+    view: View
+    scope: SidecarScope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Announce:
     """From the factory (control), passing on a roll call."""
 
 
-ToConnection = RequestReceived | StreamEnded | Welcome | PushTo | Announce
+ToConnection = RequestReceived | StreamEnded | Welcome | PushTo | Placed | Announce
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

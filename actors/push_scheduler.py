@@ -12,7 +12,7 @@ Recovers by: asking the builder for the snapshot again and calling the roll of c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 import trio
@@ -23,6 +23,7 @@ from actors.messages import (
     ConnectionOpened,
     FirstConfigurationAcked,
     Generate,
+    Placed,
     PushRecorded,
     PushTo,
     PushWritten,
@@ -35,7 +36,9 @@ from actors.messages import (
 from trierarch.envoy.types import TYPE_RULES
 from trierarch.push.admission import Admission
 from trierarch.push.cost import push_size
+from trierarch.push.due import Due
 from trierarch.push.fleet import Fleet, Member, moving_request, union
+from trierarch.push.history import History
 from trierarch.push.queue import LARGE, PushQueue
 from trierarch.push.request import PushRequest
 from trierarch.push.scope import Skipped, affected_types, affects
@@ -59,6 +62,10 @@ TYPE_URLS = {rules.short: url for url, rules in TYPE_RULES.items()}
 
 MEMBERS_PER_STEP = 20
 """After placing so many members the event loop gets its turn: about 1 ms of work."""
+
+LONGEST_UNPLACED = 20
+"""Snapshots after which also proxies that none of them concerned are told to answer from the newest: as many are kept
+in memory at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +92,7 @@ async def run(
 ) -> None:
     """Schedule for ever."""
     scheduler = Scheduler(inbox, outlets, PushQueue(throttle), Admission(admitted))
+    outlets.metrics.connected.clear()  # whoever is connected will be counted again
     outlets.builder.post(ResendSnapshot())
     outlets.connections.post(RollCall())
     task_status.started()
@@ -93,14 +101,6 @@ async def run(
         if message is not None:
             await scheduler.handle(message)
         await scheduler.work()
-
-
-@dataclass(slots=True)
-class Due:
-    """What a view waits for: `request` concerns all its members, `moved` only those that came from another view."""
-
-    request: PushRequest | None = None
-    moved: dict[str, PushRequest] = field(default_factory=dict)
 
 
 class Scheduler:
@@ -114,12 +114,13 @@ class Scheduler:
         self._queue = queue
         self._admission = admission
         self._context: PushContext | None = None
-        self._newest = PushRequest()
+        self._history = History()
         self._fleet = Fleet()
         self._mailboxes: dict[str, Mailbox[ToConnection]] = {}
         self._scopes: dict[ScopeKey, SidecarScope] = {}
         self._built: dict[View, dict[str, ResourceSet]] = {}
         self._due: dict[View, Due] = {}
+        self._placed: dict[View, int] = {}
 
     async def next_message(self) -> ToPushScheduler | None:
         """The next message; None if there is work to do or a deadline has come."""
@@ -134,8 +135,8 @@ class Scheduler:
     async def handle(self, message: ToPushScheduler) -> None:
         """Step by one message."""
         match message:
-            case SnapshotBuilt(context=context, request=request):
-                await self._take(context, request)
+            case SnapshotBuilt():
+                await self._take(message)
             case ConnectionOpened():
                 self._open(message)
             case TypesWatched(connection=name, types=types):
@@ -168,7 +169,9 @@ class Scheduler:
         name = opened.connection
         if name not in self._fleet:
             self._count(opened.proxy.istio_version, +1)
-        self._fleet.join(Member(name=name, proxy=opened.proxy, delta=opened.delta, types=opened.types))
+        self._fleet.join(
+            Member(name=name, proxy=opened.proxy, delta=opened.delta, types=opened.types, snapshot=opened.snapshot)
+        )
         self._mailboxes[name] = opened.mailbox
         self._queue.forget(name)  # what was in flight died with the connection's last life
         self._admission.ask(name, at_once=bool(opened.types))
@@ -182,9 +185,6 @@ class Scheduler:
         del self._mailboxes[name]
         self._queue.forget(name)
         self._admission.forget(name)
-        if member.view is not None and not self._fleet.members(member.view):
-            self._built.pop(member.view, None)
-            self._due.pop(member.view, None)
 
     def _count(self, version: str, change: int) -> None:
         self._outlets.metrics.connected.labels(version).inc(change)
@@ -196,12 +196,23 @@ class Scheduler:
         view = select_view(member.proxy, context)
         scope = await self._scope(view.outbound.scope, context)
         self._fleet.place(name, view)
-        self._mailboxes[name].post(Welcome(context=context, view=view, scope=scope, request=self._newest))
+        missed = self._missed(member.snapshot)
+        self._mailboxes[name].post(Welcome(context=context, view=view, scope=scope, request=missed))
+
+    def _missed(self, snapshot: int) -> PushRequest:
+        """What has changed since a snapshot. A client that comes without one has missed nothing."""
+        missed = PushRequest()
+        for request in self._history.after(snapshot) if snapshot else ():
+            missed = missed.merged(request)
+        return missed
 
     # --- snapshots ---------------------------------------------------------------------------------------------------
-    async def _take(self, context: PushContext, request: PushRequest) -> None:
+    async def _take(self, built: SnapshotBuilt) -> None:
         """A new snapshot: place members anew if that may have changed, resolve scopes, and see whom it concerns."""
-        before, self._context, self._newest = self._context, context, request
+        context, request = built.context, built.request
+        before, self._context, self._history = self._context, context, built.history
+        if context is before:
+            return  # it was on its way already when it was asked for
         self._outlets.opened()
         moved = await self._place_members(context) if _places_differ(before, context) else {}
         old_scopes, self._scopes = self._scopes, {}
@@ -211,13 +222,14 @@ class Scheduler:
             key = view.outbound.scope
             verdict = affects(view, self._scopes[key], old_scopes.get(key), request, context)
             if isinstance(verdict, Skipped):
-                self._record_skips(view, request, context, verdict.reason)
+                await self._skip(view, request, context, verdict.reason)
             else:
-                due = self._due.setdefault(view, Due())
-                due.request = verdict if due.request is None else due.request.merged(verdict)
+                self._due.setdefault(view, Due()).add(verdict)
+                self._placed[view] = context.number
             await trio.lowlevel.checkpoint()
         for name, view in moved.items():
             self._push_moved(name, view, request)
+        self._forget_views()
 
     async def _place_members(self, context: PushContext) -> Mapping[str, View]:
         """Place everybody anew; the members that moved, with the views that they came from."""
@@ -234,7 +246,16 @@ class Scheduler:
         """What a member watches may be another resource in its new view."""
         member = self._fleet.get(name)
         if member is not None and member.view is not None:
-            self._due.setdefault(member.view, Due()).moved[name] = moving_request(before, member.view, request)
+            waited_for = self._due[before].of(name) if before in self._due else None
+            moving = moving_request(before, member.view, request)
+            self._due.setdefault(member.view, Due()).add_newcomer(name, waited_for, moving)
+
+    def _forget_views(self) -> None:
+        """Keep nothing of views that nobody has any more: should one return, it would be out of date."""
+        views = frozenset(self._fleet.views())
+        self._built = {view: built for view, built in self._built.items() if view in views}
+        self._due = {view: due for view, due in self._due.items() if view in views}
+        self._placed = {view: number for view, number in self._placed.items() if view in views}
 
     async def _scope(self, key: ScopeKey, context: PushContext, previous: SidecarScope | None = None) -> SidecarScope:
         scope = self._scopes.get(key)
@@ -248,26 +269,48 @@ class Scheduler:
                 await trio.lowlevel.checkpoint()
         return scope
 
-    def _record_skips(self, view: View, request: PushRequest, context: PushContext, reason: str) -> None:
+    async def _skip(self, view: View, request: PushRequest, context: PushContext, reason: str) -> None:
+        """Record for each member that this snapshot does not concern it."""
+        skipped = {"all": reason}
+        placed = self._placed.setdefault(view, context.number)
+        if context.number - placed >= LONGEST_UNPLACED:
+            self._place_view(view, context)
+        for count, member in enumerate(self._fleet.members(view)):
+            self._outlets.journal.post(PushRecorded(record=self._skip_record(member, request, context, skipped)))
+            if count % MEMBERS_PER_STEP == 0:
+                await trio.lowlevel.checkpoint()
+
+    def _skip_record(
+        self, member: Member, request: PushRequest, context: PushContext, skipped: Mapping[str, str]
+    ) -> PushRecord:
+        return PushRecord(
+            proxy=member.proxy.id,
+            connection=member.name,
+            snapshot=context.number,
+            causes=request.causes,
+            reasons=request.reasons,
+            skipped=skipped,
+            stages=request.stages,
+            finished_wall=self._outlets.wall(),
+            outcome=Outcome.SKIPPED,
+        )
+
+    def _place_view(self, view: View, context: PushContext) -> None:
+        """Let the members of a view answer from the newest snapshot, though it holds nothing new for them.
+
+        Who has something to read still is stuck, perhaps for long, and must not be sent ever more.
+        """
+        self._placed[view] = context.number
+        placed = Placed(context=context, view=view, scope=self._scopes[view.outbound.scope])
         for member in self._fleet.members(view):
-            record = PushRecord(
-                proxy=member.proxy.id,
-                connection=member.name,
-                snapshot=context.number,
-                causes=request.causes,
-                reasons=request.reasons,
-                skipped={"all": reason},
-                stages=request.stages,
-                finished_wall=self._outlets.wall(),
-                outcome=Outcome.SKIPPED,
-            )
-            self._outlets.journal.post(PushRecorded(record=record))
+            mailbox = self._mailboxes[member.name]
+            if not mailbox.statistics().control:
+                mailbox.post(placed)
 
     # --- pushes ------------------------------------------------------------------------------------------------------
     async def _prepare(self, view: View, due: Due) -> None:
         """Have the sets built that the view's members need, then queue the members."""
-        requests = [request for request in (due.request, *due.moved.values()) if request is not None]
-        affected = union(_types(request, view) for request in requests)
+        affected = union(_types(request, view) for request in due.requests())
         before = self._built.get(view, {})
         # What nobody watches yet is not built anew, and must not be taken for new later.
         self._built[view] = built = {url: known for url, known in before.items() if url not in affected}
@@ -277,10 +320,10 @@ class Scheduler:
         large = {delta: _is_large(before, built, types, delta) for delta in (True, False)}
         now = trio.current_time()
         for member in self._fleet.members(view):
-            request = due.moved.get(member.name, due.request)
+            request = due.of(member.name)
             if request is not None:
-                moved = member.name in due.moved
-                self._queue.offer(member.name, request, now, large=moved or large[member.delta])
+                own = member.name in due.own
+                self._queue.offer(member.name, request, now, large=own or large[member.delta])
 
     async def _generate(self, view: View, types: tuple[str, ...], context: PushContext) -> Mapping[str, ResourceSet]:
         scope = await self._scope(view.outbound.scope, context)
@@ -293,6 +336,10 @@ class Scheduler:
         member = self._fleet.get(grant.name)
         if member is None or member.view is None:
             self._queue.done(grant.name)
+            return
+        if member.view in self._due:  # a newer snapshot was quicker, and its sets are not built yet
+            self._queue.done(grant.name)
+            self._due[member.view].add_older(grant.name, grant.request)
             return
         built = self._built.get(member.view, {})
         types = _types(grant.request, member.view)

@@ -22,12 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Member:
-    """One connection. `types`: the type URLs that its client watches."""
+    """One connection. `types`: the type URLs that its client watches; `snapshot`: the number of the one that the client
+    had when it joined, 0: none.
+    """
 
     name: str
     proxy: Proxy
     delta: bool
     types: frozenset[str]
+    snapshot: int = 0
     view: View | None = None
 
 
