@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 log = get_logger("connection")
 
-INVALID_ARGUMENT, FAILED_PRECONDITION = 3, 9
+INVALID_ARGUMENT, FAILED_PRECONDITION, UNAVAILABLE = 3, 9, 14
 
 _ASKED = PushRequest(reasons={"proxyrequest": 1})
 _RETURNED = PushRequest(reasons={"restart": 1})
@@ -76,6 +76,7 @@ class Slot:
     """What outlives a crash of the actor: written by it, read by its successor, and by the factory for debug pages.
 
     `connected_at`: wall clock seconds. `snapshot`: the number of the one that the client was brought up to last.
+    `writing`: a message is begun; if nobody is there to complete it, nothing can follow it on the stream.
     """
 
     number: int
@@ -86,6 +87,7 @@ class Slot:
     proxy: Proxy | None = None
     snapshot: int = 0
     open: OpenPushes = field(default_factory=OpenPushes)
+    writing: bool = False
 
     @property
     def name(self) -> str:
@@ -115,8 +117,10 @@ async def run(
     """Serve the stream until it ends; returns the status that it ends with."""
     slot.session = slot.session.resumed()  # a predecessor may have died between a step and its response
     connection = Connection(inbox, slot, outlets)
-    connection.announce()
     task_status.started()
+    if slot.writing:
+        return StreamStatus(code=UNAVAILABLE, message="a message was cut off; connect again")
+    connection.announce()
     try:
         while not connection.ended:
             message = await connection.next_message()
@@ -313,7 +317,9 @@ class Connection:
     async def _respond(self, type_url: str, resources: ResourceSet, *, following: bool) -> Response | None:
         self._slot.session, response = self._slot.session.respond(type_url, resources, following=following)
         if response is not None:
+            self._slot.writing = True
             await self._slot.port.send(response.buffers)
+            self._slot.writing = False
             self._outlets.metrics.pushes.labels(TYPE_RULES[type_url].short.lower()).inc()
             self._outlets.metrics.config_size.labels(type_url).observe(response.size)
         return response

@@ -18,7 +18,7 @@ from google.protobuf import json_format
 from actors import ads_service
 from actors.ports import Peer, StreamClosed
 from protocol.codec import decode
-from protocol.errors import RemoteError
+from protocol.errors import LocalError, RemoteError
 from protocol.proto.envoy.config.cluster.v3 import Cluster, ClusterDiscoveryType
 from protocol.proto.envoy.config.listener.v3 import Listener
 from protocol.proto.envoy.extensions.filters.network.http_connection_manager.v3 import HttpConnectionManager
@@ -51,6 +51,7 @@ class FakeStream:
         self._flowing = trio.Event()
         self._flowing.set()
         self._over = False
+        self._cut_off = False
 
     # --- the server's side -------------------------------------------------------------------------------------------
     async def receive(self) -> bytes | None:
@@ -65,12 +66,16 @@ class FakeStream:
             raise StreamClosed("the stream was ended") from None
 
     async def send(self, buffers: Sequence[bytes]) -> None:
-        """Hand a response to the client, when it takes any."""
-        await self._flowing.wait()
+        """Hand a response to the client, when it takes any. Cancelled before that, the stream can only be reset."""
+        if self._cut_off:
+            raise LocalError("a message was begun before the one before it was complete")
+        self._cut_off = True
         try:
+            await self._flowing.wait()
             await self._outgoing.send(b"".join(buffers))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise StreamClosed("the stream is over") from None
+        self._cut_off = False
 
     def blocked(self) -> bool:
         """Whether the client takes nothing now."""

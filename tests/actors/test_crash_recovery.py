@@ -11,49 +11,107 @@ from tests.actors.meshes import SHOP, routing
 from tests.actors.system import SOURCE, open_wiretap, run_seeded, start_mesh
 from trierarch.push.status import Outcome
 
-PIPELINE = (
-    "journal", SOURCE, "intake", "debouncer", "snapshot_builder", "generator", "push_scheduler"
-)  # fmt: skip
-
+PIPELINE = ("journal", SOURCE, "intake", "debouncer", "snapshot_builder", "generator", "push_scheduler")
 STAGES = {"edited": None, "debounced": BuildSnapshot, "built": SnapshotBuilt, "generating": Generate, "pushing": PushTo}
 """When to kill: at once, or when a message of that kind is under way."""
 
+WRITING = "writing"
+"""The last stage: both clients take nothing, and their connections are in the middle of a message."""
 
-async def play(actor, stage):
-    """Edit, kill the actor at that stage, and see that nobody notices."""
+SEEDS = range(3)
+
+
+async def play(actor, stage, check):
+    """Edit, kill the actor at that stage, let everything come to rest, and see what was noticed."""
+    envoys = [FakeEnvoy("web-1.shop", "10.1.0.1", delta=True), FakeEnvoy("web-2.shop", "10.1.0.2", delta=False)]
     with open_wiretap() as tap:
         async with trio.open_nursery() as nursery:
-            mesh = await start_mesh(
-                nursery,
-                SHOP,
-                envoys=[
-                    FakeEnvoy("web-1.shop", "10.1.0.1", delta=True),
-                    FakeEnvoy("web-2.shop", "10.1.0.2", delta=False),
-                ],
-            )
+            mesh = await start_mesh(nursery, SHOP, envoys=envoys)
             mesh.check()
+            actor = mesh.number_of(envoys[0]) if actor == "connection" else actor
             mesh.records.clear()
-            mesh.edit(routing(2))
-            if STAGES[stage] is not None:
-                await tap.hear(STAGES[stage])
+            await reach(stage, mesh, tap)
             mesh.kill(actor)
+            for envoy in envoys:
+                envoy.stream.resume()
             await mesh.settle()
             mesh.check()
-            assert mesh.restarts() == {actor: 1}
-            for envoy in mesh.envoys:
-                check_records(mesh.records_of(envoy))
+            check(mesh, actor)
             nursery.cancel_scope.cancel()
 
 
+async def reach(stage, mesh, tap):
+    """Edit, and wait for that stage."""
+    if stage == WRITING:
+        for envoy in mesh.envoys:
+            envoy.stream.stall()
+    mesh.edit(routing(2))
+    if stage == WRITING:
+        await tap.hear(PushTo)
+        await trio.sleep(0.01)
+    elif STAGES[stage] is not None:
+        await tap.hear(STAGES[stage])
+
+
+def check_alone(mesh, actor):
+    """Nobody else was restarted, and no client was told anything but the edit."""
+    assert mesh.restarts() == {actor: 1}
+    assert [envoy.streams for envoy in mesh.envoys] == [1, 1]
+    for envoy in mesh.envoys:
+        check_records(mesh.records_of(envoy))
+
+
+def check_connection(mesh, actor):
+    """Nobody else was restarted, and if its client's stream was lost, then only that one."""
+    assert mesh.restarts() in ({actor: 1}, {})
+    victim, other = mesh.envoys
+    assert victim.streams <= 2
+    assert other.streams == 1
+    check_records(mesh.records_of(other))
+    if victim.streams == 1:
+        check_records(mesh.records_of(victim))
+
+
+def check_connections(mesh, actor):
+    """Nobody else was restarted, and both clients have come back."""
+    assert mesh.restarts() == {actor: 1}
+    assert [envoy.streams for envoy in mesh.envoys] == [2, 2]
+
+
 def check_records(records):
-    """Each push has causes, one was acknowledged, and the edit is among its causes."""
-    assert all(record.causes.kept for record in records), records
+    """Each push has a cause, and the edit is among the causes of one that was acknowledged."""
+    assert all(record.causes.kept or record.reasons == {"restart": 1} for record in records), records
     edits = [record for record in records if any(cause.name == "web" for cause in record.causes.kept)]
     assert any(record.outcome is Outcome.ACKED for record in edits), records
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", [*STAGES, WRITING])
 @pytest.mark.parametrize("actor", PIPELINE)
 def test_an_actor_of_the_pipeline_may_be_killed(actor, stage):
-    """Whoever is killed when: the edit reaches both clients, the records name it, and nobody else is restarted."""
-    run_seeded(1, play, actor, stage)
+    """Whoever is killed when: the edit reaches both clients, the records name it, and nobody else notices."""
+    for seed in SEEDS:
+        run_seeded(seed, play, actor, stage, check_alone)
+
+
+@pytest.mark.parametrize("stage", [*STAGES, WRITING])
+def test_a_connection_may_be_killed(stage):
+    """Its client notices nothing, unless it was in the middle of a message: then it has to connect again."""
+    for seed in SEEDS:
+        run_seeded(seed, play, "connection", stage, check_connection)
+
+
+def test_a_connection_that_is_killed_between_messages_keeps_its_stream():
+    """A stream is lost with its actor only in the middle of a message."""
+
+    def check(mesh, actor):
+        check_connection(mesh, actor)
+        assert mesh.envoys[0].streams == 1
+
+    run_seeded(0, play, "connection", "edited", check)
+
+
+@pytest.mark.parametrize("stage", [*STAGES, WRITING])
+def test_the_factory_of_connections_may_be_killed(stage):
+    """All streams end; their clients come back with what they have and get what is new."""
+    for seed in SEEDS:
+        run_seeded(seed, play, "connections", stage, check_connections)
