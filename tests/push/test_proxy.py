@@ -1,0 +1,144 @@
+"""A proxy from its Node: what is read, what ends the stream."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocol.errors import RemoteError
+from trierarch.push.model import Locality
+from trierarch.push.proxy import (
+    NEWEST,
+    Interception,
+    IPMode,
+    NodeInfo,
+    ProxyType,
+    SecretSource,
+    build_proxy,
+    parse_istio_version,
+)
+
+ID = "sidecar~10.1.2.3~web-7d.shop~shop.svc.cluster.local"
+
+
+def proxy(node_id=ID, *, extensions=None, **metadata):
+    """The proxy of a Node with this metadata."""
+    return build_proxy(NodeInfo(id=node_id, metadata=metadata, extensions=extensions))
+
+
+def test_the_parts_of_the_id():
+    """TYPE~IP~NAME.NAMESPACE~DOMAIN; the namespace is the domain's first label unless metadata says otherwise."""
+    plain = proxy()
+    assert (plain.type, plain.ips, plain.id) == (ProxyType.SIDECAR, ("10.1.2.3",), "web-7d.shop")
+    assert (plain.dns_domain, plain.namespace) == ("shop.svc.cluster.local", "shop")
+    assert proxy(NAMESPACE="other").namespace == "other"
+    assert proxy("sidecar~10.1.2.3~a.b~local").namespace == ""
+
+
+@pytest.mark.parametrize(
+    "node_id",
+    ["", "sidecar~10.1.2.3~a.b", "sidecar~10.1.2.3~a.b~c~d", "stranger~10.1.2.3~a.b~c.d", "sidecar~nowhere~a.b~c.d"],
+)
+def test_an_id_that_cannot_be_understood(node_id):
+    """Ends the stream with INVALID_ARGUMENT (xds-server.md §4.5)."""
+    with pytest.raises(RemoteError) as caught:
+        proxy(node_id)
+    assert caught.value.code == 3
+
+
+@pytest.mark.parametrize(
+    ("instance_ips", "expected", "mode"),
+    [
+        ("", ("10.1.2.3",), IPMode.IPV4),
+        ("10.9.9.9,fd00::1", ("10.9.9.9", "fd00::1"), IPMode.DUAL),
+        ("fd00::1", ("fd00::1",), IPMode.IPV6),
+        ("10.9.9.9,nonsense", ("10.1.2.3",), IPMode.IPV4),
+    ],
+)
+def test_addresses(instance_ips, expected, mode):
+    """INSTANCE_IPS counts if each of them is an address."""
+    found = proxy(INSTANCE_IPS=instance_ips)
+    assert (found.ips, found.ip_mode) == (expected, mode)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "field", "expected"),
+    [
+        ("LABELS", {"b": "1", "a": "2"}, "labels", (("a", "2"), ("b", "1"))),
+        ("REQUESTED_NETWORK_VIEW", "a, b", "network_view", frozenset({"a", "b"})),
+        ("INTERCEPTION_MODE", "NONE", "interception", Interception.NONE),
+        ("INTERCEPTION_MODE", "whatever", "interception", Interception.REDIRECT),
+        ("DNS_CAPTURE", "true", "dns_capture", True),
+        ("DNS_CAPTURE", True, "dns_capture", True),
+        ("HTTP10", "1", "http10", True),
+        ("HTTP_PROXY_PORT", "15007", "http_proxy_port", 15007),
+        ("HTTP_PROXY_PORT", 15007.0, "http_proxy_port", 15007),
+        ("IDLE_TIMEOUT", "1m", "idle_timeout", 60.0),
+        ("CLUSTER_ID", "c1", "cluster", "c1"),
+        ("NODE_NAME", None, "node_name", ""),
+    ],
+)
+def test_metadata(key, value, field, expected):
+    """Booleans and numbers come as themselves or as strings."""
+    assert getattr(proxy(**{key: value}), field) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("LABELS", "a=b"),
+        ("LABELS", {"a": 1}),
+        ("NAMESPACE", ["a"]),
+        ("DNS_CAPTURE", "maybe"),
+        ("HTTP_PROXY_PORT", "many"),
+        ("IDLE_TIMEOUT", "soon"),
+        ("TRIERARCH_SDS", "somewhere"),
+    ],
+)
+def test_metadata_of_the_wrong_type(key, value):
+    """Ends the stream, and the message names the key."""
+    with pytest.raises(RemoteError, match=key):
+        proxy(**{key: value})
+
+
+@pytest.mark.parametrize(
+    ("extensions", "metadata", "istio", "secrets"),
+    [
+        (None, {}, False, SecretSource.NONE),
+        (None, {"ISTIO_VERSION": "1.32.0"}, True, SecretSource.AGENT),
+        (("istio.stats",), {}, True, SecretSource.AGENT),
+        (("envoy.filters.http.router",), {"ISTIO_VERSION": "1.32.0"}, False, SecretSource.NONE),
+        (None, {"TRIERARCH_SDS": "ads"}, False, SecretSource.ADS),
+        (None, {"TRIERARCH_SDS": "files"}, False, SecretSource.FILES),
+    ],
+)
+def test_capabilities(extensions, metadata, istio, secrets):
+    """What a proxy lists, else what its version implies; where its certificates come from (architecture.md §2)."""
+    found = proxy(extensions=extensions, **metadata).capabilities
+    assert (found.istio, found.secrets) == (istio, secrets)
+
+
+def test_one_virtual_host_at_a_time_is_opted_into():
+    """By metadata TRIERARCH_VHDS."""
+    assert not proxy().capabilities.vhds
+    assert proxy(TRIERARCH_VHDS="true").capabilities.vhds
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1.32.0", (1, 32, 0)),
+        ("release-1.32", (1, 32, NEWEST)),
+        ("1.32-alpha.abc", (1, 32, NEWEST)),
+        ("unknown", (NEWEST, NEWEST, NEWEST)),
+    ],
+)
+def test_versions(text, expected):
+    """What cannot be read counts as the newest."""
+    assert parse_istio_version(text) == expected
+
+
+def test_defaults_of_the_caller():
+    """The cluster of a proxy that names none; its locality as the Node states it."""
+    node = NodeInfo(id=ID, locality=Locality("r", "z"))
+    found = build_proxy(node, default_cluster="here")
+    assert (found.cluster, found.locality) == ("here", Locality("r", "z"))
