@@ -18,6 +18,7 @@ API_VERSIONS = {
     "ServiceEntry": "networking.istio.io/v1",
     "WorkloadEntry": "networking.istio.io/v1",
     "Sidecar": "networking.istio.io/v1",
+    "PeerAuthentication": "security.istio.io/v1",
     "EndpointSlice": "discovery.k8s.io/v1",
 }
 

@@ -107,6 +107,14 @@ spec:
   - {hosts: ["istio-system/*"]}
   inboundConnectionPool: {tcp: {maxConnections: 100}}
   outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: out.example.com, port: {number: 443}}}
+---
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: {name: it, namespace: shop}
+spec:
+  selector: {matchLabels: {app: web}}
+  mtls: {mode: STRICT}
+  portLevelMtls: {"8080": {mode: DISABLE}, "9000": {}}
 """
 
 SPECIMENS: tuple[dict[str, object], ...] = tuple(yaml.load_all(_TEXT, yaml.CSafeLoader))

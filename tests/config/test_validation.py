@@ -187,6 +187,23 @@ def test_sidecars(spec: str, path: str):
 
 
 @pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ("{mtls: {mode: MAYBE}}", "spec.mtls.mode"),
+        ("{selector: {matchLabels: {app: 'w*'}}}", "spec.selector.matchLabels[app]"),
+        ("{selector: {}, mtls: {mode: STRICT}}", "spec.selector.matchLabels?"),
+        ("{selector: {matchLabels: {app: web}}, portLevelMtls: {}}", "spec.portLevelMtls"),
+        ("{portLevelMtls: {'80': {mode: STRICT}}}", "spec.portLevelMtls"),
+        ("{selector: {matchLabels: {app: web}}, portLevelMtls: {http: {}}}", "spec.portLevelMtls[http]"),
+        ("{selector: {matchLabels: {app: web}}, portLevelMtls: {'65536': {}}}", "spec.portLevelMtls[65536]"),
+    ],
+)
+def test_peer_authentications(spec: str, path: str):
+    """Each rule about a PeerAuthentication, broken once."""
+    assert complaints("PeerAuthentication", spec) == [path]
+
+
+@pytest.mark.parametrize(
     ("fields", "path"),
     [
         ({"proxyListenPort": 0}, "proxyListenPort"),

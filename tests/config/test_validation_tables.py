@@ -42,6 +42,7 @@ AROUND = {
     "TestValidateServiceEntries": ("ServiceEntry", lambda row: row["in"]),
     "TestValidateWorkloadEntry": ("WorkloadEntry", lambda row: row["in"]),
     "TestValidateSidecar": ("Sidecar", lambda row: row["in"]),
+    "TestValidatePeerAuthentication": ("PeerAuthentication", lambda row: row["in"]),
     "TestValidateHTTPRoute": ("VirtualService", lambda row: _virtual_service(row["route"])),
     "TestValidateRootHTTPRoute": ("VirtualService", lambda row: _virtual_service(row["route"])),
     "TestValidateDelegateHTTPRoute": ("VirtualService", lambda row: {"http": [row["route"]]}),

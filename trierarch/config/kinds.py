@@ -10,10 +10,12 @@ from trierarch.config import kubernetes
 from trierarch.config.destination_rule import DestinationRule
 from trierarch.config.mesh_config import MeshConfig
 from trierarch.config.mesh_networks import MeshNetworks
+from trierarch.config.peer_authentication import PeerAuthentication
 from trierarch.config.service_entry import ServiceEntry
 from trierarch.config.sidecar import Sidecar
 from trierarch.config.validate_destination_rule import check_destination_rule
 from trierarch.config.validate_mesh import check_mesh_config, check_mesh_networks
+from trierarch.config.validate_peer_authentication import check_peer_authentication
 from trierarch.config.validate_service_entry import check_service_entry, check_workload_entry
 from trierarch.config.validate_sidecar import check_sidecar
 from trierarch.config.validate_virtual_service import check_virtual_service
@@ -66,16 +68,16 @@ class Kind:
         return "" if self.family is Family.MESH else "spec"
 
 
-def _istio(name: str, plural: str, spec: type, check: Check) -> Kind:
-    return Kind(
-        name=name,
-        group="networking.istio.io",
-        versions=("v1", "v1beta1", "v1alpha3"),
-        plural=plural,
-        family=Family.ISTIO,
-        spec=spec,
-        check=check,
-    )
+def _networking(name: str, plural: str, spec: type, check: Check) -> Kind:
+    return _istio(name, plural, spec, check, group="networking.istio.io", versions=("v1", "v1beta1", "v1alpha3"))
+
+
+def _security(name: str, plural: str, spec: type, check: Check) -> Kind:
+    return _istio(name, plural, spec, check, group="security.istio.io", versions=("v1", "v1beta1"))
+
+
+def _istio(name: str, plural: str, spec: type, check: Check, *, group: str, versions: tuple[str, ...]) -> Kind:
+    return Kind(name=name, group=group, versions=versions, plural=plural, family=Family.ISTIO, spec=spec, check=check)
 
 
 def _kubernetes(name: str, plural: str, spec: type, *, group: str = "", namespaced: bool = True) -> Kind:
@@ -102,11 +104,12 @@ MESH_NETWORKS = _mesh("MeshNetworks", MeshNetworks, check_mesh_networks)
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        _istio("VirtualService", "virtualservices", VirtualService, check_virtual_service),
-        _istio("DestinationRule", "destinationrules", DestinationRule, check_destination_rule),
-        _istio("ServiceEntry", "serviceentries", ServiceEntry, check_service_entry),
-        _istio("WorkloadEntry", "workloadentries", WorkloadEntry, check_workload_entry),
-        _istio("Sidecar", "sidecars", Sidecar, check_sidecar),
+        _networking("VirtualService", "virtualservices", VirtualService, check_virtual_service),
+        _networking("DestinationRule", "destinationrules", DestinationRule, check_destination_rule),
+        _networking("ServiceEntry", "serviceentries", ServiceEntry, check_service_entry),
+        _networking("WorkloadEntry", "workloadentries", WorkloadEntry, check_workload_entry),
+        _networking("Sidecar", "sidecars", Sidecar, check_sidecar),
+        _security("PeerAuthentication", "peerauthentications", PeerAuthentication, check_peer_authentication),
         _kubernetes("Service", "services", kubernetes.Service),
         _kubernetes("EndpointSlice", "endpointslices", kubernetes.EndpointSlice, group="discovery.k8s.io"),
         _kubernetes("Endpoints", "endpoints", kubernetes.Endpoints),
