@@ -41,10 +41,13 @@ class Demo:
         """Where that many requests to `reviews` went."""
         return Counter(self.front.get("reviews").text.split()[0] for _ in range(requests))
 
-    def wait_for_ack(self, edited_at: float) -> Push:
-        """The push of an edit to the front sidecar. Envoy says ACK a moment before its worker threads know."""
+    def wait_for_push(self, edited_at: float, program: str) -> Push:
+        """The push of an edit that sends all requests to one program.
+
+        Envoy says ACK a moment before its worker threads know.
+        """
         push = self.control_plane.wait_for_ack(edited_at, self.front.id)
-        time.sleep(0.1)
+        wait_until(f"requests go to {program}", lambda: self.reviews(5).keys() == {program})
         return push
 
 
@@ -54,7 +57,7 @@ def start(stack: ExitStack, envoy: Path, folder: Path) -> Demo:
     control_plane = ControlPlane(mesh.folder, folder / "trierarch.log", flags=("--allow-kill",))
     stack.enter_context(Programs(folder))
     stack.enter_context(control_plane)
-    wait_until("the control plane", control_plane.is_ready)
+    control_plane.wait_until_ready()
     workloads = (("front", f"{NETWORK}.1", "delta"), ("catalog", f"{NETWORK}.2", "sotw"))
     front, _ = (
         stack.enter_context(Sidecar(envoy, control_plane.xds, folder, app=app, address=address, mode=mode))
@@ -83,7 +86,7 @@ def show_edit(demo: Demo) -> None:
     """An edit shifts the traffic; how long it took."""
     console.print("[bold]2. An edit of one file: all reviews to v2[/]")
     edited_at = demo.mesh.set_weights(0, 100)
-    push = demo.wait_for_ack(edited_at)
+    push = demo.wait_for_push(edited_at, "reviews-v2")
     split = demo.reviews()
     demo.check("traffic has shifted", split == {"reviews-v2": 40}, f"{dict(split)}")
     took = (push["finished"] - edited_at) * 1000
@@ -99,7 +102,7 @@ def show_kill(demo: Demo) -> None:
     wait_until("intake", lambda: len(demo.control_plane.logged("config_changed")) > changes)
     killed = demo.control_plane.kill_actor("debouncer")
     demo.check("POST /debug/actors/debouncer/kill", killed.status_code == 200, killed.text.strip())
-    push = demo.wait_for_ack(edited_at)
+    push = demo.wait_for_push(edited_at, "reviews-v1")
     split = demo.reviews()
     demo.check("the edit arrived", split == {"reviews-v1": 40}, f"{dict(split)}")
     events = [cause["event"] for cause in push["causes"]]
@@ -147,7 +150,7 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trierarch-demo-")))
         try:
             demo = show_all(stack, options.envoy, folder)
-        except TimeoutError as error:
+        except (TimeoutError, ChildProcessError) as error:
             for name, text in tails(folder).items():
                 console.print(f"[bold]{name}[/]")
                 console.print(text, markup=False)

@@ -73,11 +73,14 @@ class Process:
                 self._command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT
             )
 
-    def end(self, by: signal.Signals = signal.SIGTERM, patience: float = 15.0) -> int:
-        """Send it a signal and wait for its end; returns its exit code. One that does not end in time is killed."""
+    def code(self) -> int | None:
+        """The exit code of one that has ended by itself; None while it runs."""
+        return self._child.poll() if self._child else None
+
+    def wait(self, patience: float = PATIENCE) -> int:
+        """Wait until it ends by itself; returns its exit code. One that does not end in time is killed."""
         if self._child is None:
             return 0
-        self._child.send_signal(by)
         with self._child as child:
             try:
                 return child.wait(patience)
@@ -86,6 +89,12 @@ class Process:
                 return child.wait()
             finally:
                 self._child = None
+
+    def end(self, by: signal.Signals = signal.SIGTERM, patience: float = 15.0) -> int:
+        """Send it a signal and wait for its end as above."""
+        if self._child is not None:
+            self._child.send_signal(by)
+        return self.wait(patience)
 
     def __enter__(self) -> Self:
         self.start()
@@ -118,16 +127,23 @@ class ControlPlane(Process):
         """Whether proxies can be served."""
         return self.get("/ready").status_code == 200
 
+    def wait_until_ready(self) -> None:
+        """Wait until proxies can be served. Raises `ChildProcessError` if it has ended instead."""
+        wait_until("the control plane is ready", lambda: self.code() is not None or self.is_ready())
+        if self.code() is not None:
+            raise ChildProcessError(f"the control plane ended with code {self.code()}")
+
     def pushes(self, proxy: str = "") -> list[Push]:
         """What is remembered of the pushes to the proxies whose id contains `proxy`, newest last."""
         pushes: list[Push] = self.get("/debug/pushes", proxyID=proxy).json()
         return pushes
 
     def wait_for_ack(self, moment: float, proxy: str) -> Push:
-        """The first push to a proxy that was acknowledged after a moment (wall clock), once there is one."""
+        """The first push to a proxy that a change caused and that was acknowledged after a moment (wall clock)."""
 
         def acked() -> list[Push]:
-            return [push for push in self.pushes(proxy) if push["finished"] > moment and push["outcome"] == "acked"]
+            caused = [push for push in self.pushes(proxy) if push["causes"]]
+            return [push for push in caused if push["finished"] > moment and push["outcome"] == "acked"]
 
         wait_until(f"an ACK of {proxy}", acked)
         return acked()[0]

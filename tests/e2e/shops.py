@@ -50,7 +50,7 @@ class Shop:
         """Start the programs and the control plane; returns when proxies can be served."""
         self._stack.enter_context(Programs(self._folder, self.network))
         self._stack.enter_context(self.control_plane)
-        wait_until("the control plane", self.control_plane.is_ready)
+        self.control_plane.wait_until_ready()
 
     def add_sidecar(self, envoy: Path, app: str, number: int, mode: str) -> Sidecar:
         """Start an Envoy beside a workload; returns before it is configured."""
