@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from trierarch.config.hosts import host_covers, most_specific_first
 from trierarch.envoy.load_assignment import (
-    EVERYWHERE,
     AssignmentInputs,
     EndpointTraits,
     Reach,
@@ -19,6 +18,7 @@ from trierarch.envoy.load_assignment import (
 from trierarch.envoy.locality import NOWHERE, READS_NOTHING, Standpoint
 from trierarch.envoy.outline import Discovery, outline_clusters
 from trierarch.envoy.packing import encode_resource
+from trierarch.envoy.split_horizon import ONE_NETWORK, Horizon
 from trierarch.envoy.units import Plan, Unit
 from trierarch.push.model import Locality
 from trierarch.push.proxy import ProxyType, SecretSource
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 def plan_endpoints(key: OutboundKey, scope: SidecarScope, context: PushContext) -> Plan:
     """One unit for each EDS cluster of the view."""
-    narrowing = Narrowing(key, context)
+    narrowing = Narrowing(key, context, Horizon(context.network_gateways, key.network, key.ip_mode))
     for service in scope.services:
         rule = select_rule(scope.rules.get(service.hostname, ()), key.scope.namespace, key.labels)
         outlines = outline_clusters(service, rule, context.mesh, key.type is ProxyType.ROUTER)
@@ -53,13 +53,17 @@ def _build_assignment(inputs: AssignmentInputs) -> tuple[Resource, ...]:
 
 
 class Narrowing:
-    """What of a client matters to the assignments of its clusters."""
+    """What of a client matters to the assignments of its clusters.
 
-    __slots__ = ("_context", "_key", "_local_hosts", "_locality", "_traits")
+    `horizon`: how the client gets to other networks; left out where names are resolved, for gateways have none.
+    """
 
-    def __init__(self, key: OutboundKey, context: PushContext) -> None:
+    __slots__ = ("_context", "_everywhere", "_key", "_local_hosts", "_locality", "_traits")
+
+    def __init__(self, key: OutboundKey, context: PushContext, horizon: Horizon = ONE_NETWORK) -> None:
         self._key = key
         self._context = context
+        self._everywhere = Reach(networks=key.network_view, horizon=horizon if horizon.is_split else ONE_NETWORK)
         self._local_hosts = _cluster_local_hosts(context.mesh)
         self._locality = Standpoint(locality=key.locality)
         self._traits = {user_tls: _endpoint_traits(key, context.mesh, user_tls) for user_tls in (False, True)}
@@ -77,8 +81,8 @@ class Narrowing:
     def _reach(self, service: Service) -> Reach:
         is_local = self._is_cluster_local(service.hostname)
         if not is_local and not service.node_local:
-            return EVERYWHERE
-        return Reach(
+            return self._everywhere
+        return self._everywhere._replace(
             node=self._key.node_name if service.node_local else None, cluster=self._key.cluster if is_local else None
         )
 

@@ -134,7 +134,7 @@ def _per_endpoint(view: OutboundView, place: Place) -> Iterator[Place]:
         yield place
     for endpoint in endpoints:
         addresses = endpoint.addresses
-        if addresses[0] not in view.key.own_addresses and all(is_ip_address(each) for each in addresses):
+        if addresses and addresses[0] not in view.key.own_addresses and all(is_ip_address(each) for each in addresses):
             yield replace(place, binds=addresses)
 
 

@@ -17,6 +17,7 @@ from trierarch.config import labels
 from trierarch.envoy.addresses import build_address, is_ip
 from trierarch.envoy.locality import NOWHERE, Standpoint, apply_preference, endpoint_weight, group_by_locality
 from trierarch.envoy.packing import Plain, struct
+from trierarch.envoy.split_horizon import ONE_NETWORK, Horizon, split_horizon
 from trierarch.push.model import Health
 
 if TYPE_CHECKING:
@@ -39,13 +40,15 @@ LATEST = "latest"
 
 
 class Reach(NamedTuple):
-    """Which endpoints a client may use. None: any node, any cluster."""
+    """Which endpoints a client may use. None: any node, any cluster; no `networks`: any.
+
+    `horizon`: how it gets to those of other networks.
+    """
 
     node: str | None = None
     cluster: str | None = None
-
-
-EVERYWHERE = Reach()
+    networks: frozenset[str] = frozenset()
+    horizon: Horizon = ONE_NETWORK
 
 
 class EndpointTraits(NamedTuple):
@@ -72,9 +75,9 @@ class AssignmentInputs(NamedTuple):
 def build_load_assignment(inputs: AssignmentInputs) -> ClusterLoadAssignment:
     """The message, without any endpoints if there are none."""
     outline = inputs.outline
-    groups = apply_preference(
-        group_by_locality(select_endpoints(inputs)), outline.preference, outline.has_outlier_detection, inputs.client
-    )
+    groups = group_by_locality(select_endpoints(inputs))
+    groups = split_horizon(groups, inputs.reach.horizon, mutual_tls=inputs.traits.mutual_tls)
+    groups = apply_preference(groups, outline.preference, outline.has_outlier_detection, inputs.client)
     return ClusterLoadAssignment(
         cluster_name=outline.name, endpoints=[_build_group(group, inputs.traits) for group in groups]
     )
@@ -86,7 +89,7 @@ def select_endpoints(inputs: AssignmentInputs) -> Sequence[Endpoint]:
 
 
 def _select(inputs: AssignmentInputs) -> Iterator[Endpoint]:
-    outline, (node, cluster) = inputs.outline, inputs.reach
+    outline, (node, cluster, networks, horizon) = inputs.outline, inputs.reach
     port_name, subset_labels = outline.port.name, outline.subset_labels
     unusable = _unusable(outline)
     by_name = outline.discovery.is_dns
@@ -96,11 +99,18 @@ def _select(inputs: AssignmentInputs) -> Iterator[Endpoint]:
             and endpoint.health not in unusable
             and (node is None or (node and endpoint.node_name == node))
             and (cluster is None or endpoint.cluster == cluster)
+            and (not networks or not endpoint.network or endpoint.network in networks)
             and subset_labels <= endpoint.labels.items()
-            and endpoint.addresses
-            and (by_name or endpoint.addresses[0].startswith(("/", "@")) or is_ip(endpoint.addresses[0]))
+            and _has_address(endpoint, by_name, horizon)
         ):
             yield endpoint
+
+
+def _has_address(endpoint: Endpoint, by_name: bool, horizon: Horizon) -> bool:
+    """Whether a client can tell where the endpoint is: behind a gateway it need not say."""
+    if not endpoint.addresses:
+        return horizon.is_split
+    return by_name or endpoint.addresses[0].startswith(("/", "@")) or is_ip(endpoint.addresses[0])
 
 
 def _unusable(outline: ClusterOutline) -> frozenset[Health]:
@@ -118,7 +128,7 @@ def _build_group(group: Group, traits: EndpointTraits) -> LocalityLbEndpoints:
     return LocalityLbEndpoints(
         locality=EnvoyLocality(region=region, zone=zone, sub_zone=subzone),
         lb_endpoints=[_build_endpoint(endpoint, traits) for endpoint in group.endpoints],
-        load_balancing_weight=group.weight,
+        load_balancing_weight=group.weight or None,
         priority=group.priority,
     )
 

@@ -16,7 +16,7 @@ from trierarch.config.destination_rule import LocalityLbSetting, ZoneAwareLbSett
 from trierarch.push.model import Locality, TrafficDistribution
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from trierarch.config.destination_rule import LoadBalancer, LocalityDistribute, LocalityFailover
     from trierarch.config.mesh_config import MeshConfig
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _ZONE_LABELS = (labels.NETWORK, labels.REGION, labels.ZONE)
 _NODE_LABELS = (*_ZONE_LABELS, labels.SUBZONE, labels.HOSTNAME)
+
+MOST_WEIGHT = 2**32 - 1
 
 _FAILOVER_LEVELS = 5
 """Levels of a match by locality: from 0, the very same, to 4, a region that is not the one to fail over to."""
@@ -120,8 +122,13 @@ def group_by_locality(endpoints: Sequence[Endpoint]) -> list[Group]:
     return [_group(locality, members[locality]) for locality in sorted(members, key=lambda locality: locality.label)]
 
 
+def total_weight(endpoints: Iterable[Endpoint]) -> int:
+    """The weight of a group: at most what Envoy can read."""
+    return min(sum(map(endpoint_weight, endpoints)), MOST_WEIGHT)
+
+
 def _group(locality: Locality, endpoints: Sequence[Endpoint], priority: int = 0) -> Group:
-    return Group(locality, tuple(endpoints), sum(map(endpoint_weight, endpoints)), priority)
+    return Group(locality, tuple(endpoints), total_weight(endpoints), priority)
 
 
 def apply_preference(

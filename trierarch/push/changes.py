@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 MESH_KEY = ConfigKey("MeshConfig", "", "mesh")
 """Stands for any change of mesh-wide settings: everything is pushed."""
 
+GATEWAYS_KEY = ConfigKey("NetworkGateways", "", "")
+"""Stands for any change of what leads from one network to another: it may show in any load assignment."""
+
 _BY_EDS = frozenset({Resolution.CLIENT_SIDE})
 """Only here are endpoints delivered apart; elsewhere they are part of clusters, listeners or the name table."""
 
@@ -38,6 +41,8 @@ def changed_config_keys(old: PushContext, new: PushContext) -> Steps[frozenset[C
 
 def _object_changes(old: PushContext, new: PushContext) -> Iterator[ConfigKey]:
     """Kinds that show as they are."""
+    if old.network_gateways is not new.network_gateways:
+        yield GATEWAYS_KEY
     yield from map(config_key, changed_keys(old.destination_rules.sources, new.destination_rules.sources))
     yield from map(config_key, changed_keys(old.sidecars.sources, new.sidecars.sources))
 

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trierarch.config.store import ConfigView
+from trierarch.push.dead_ends import DeadEnds
 from trierarch.push.endpoints import Endpoints
 from trierarch.push.mesh import ContextSettings, Mesh
+from trierarch.push.network_gateways import NetworkGateways
 from trierarch.push.routing import VirtualServices
 from trierarch.push.selectors import Selectors
 from trierarch.push.services import Services
@@ -40,9 +42,11 @@ class PushContext:
     workloads: Workloads = field(default_factory=Workloads)
     services: Services = field(default_factory=Services)
     endpoints: Endpoints = field(default_factory=Endpoints)
+    network_gateways: NetworkGateways = field(default_factory=NetworkGateways)
     virtual_services: VirtualServices = field(default_factory=VirtualServices)
     destination_rules: DestinationRules = field(default_factory=DestinationRules)
     sidecars: Sidecars = field(default_factory=Sidecars)
     selectors: Selectors = field(default_factory=Selectors)
+    dead_ends: DeadEnds = field(default_factory=DeadEnds)
     changed: frozenset[ConfigKey] = frozenset()
     findings: tuple[Finding, ...] = ()

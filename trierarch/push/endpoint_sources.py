@@ -198,8 +198,13 @@ def _endpoint(
         host_name=instance.host_name if instance.subdomain else "",
         subdomain=instance.subdomain,
         weight=instance.weight,
-        health=health,
+        health=_unless_draining(health, instance),
     )
+
+
+def _unless_draining(health: Health, instance: WorkloadInstance) -> Health:
+    """A label takes a workload out of use while it still answers; what terminates is past that (xds-server.md §9.3)."""
+    return Health.DRAINING if instance.labels.get(names.DRAINING) and health is not Health.TERMINATING else health
 
 
 def _bare_endpoint(
@@ -289,8 +294,7 @@ def _host_itself(entry: ObjectKey, host: str) -> WorkloadInstance:
 
 
 def _entry_endpoint(instance: WorkloadInstance, port: ServiceEntryPort, health: Health) -> Endpoint:
-    address = instance.addresses[0] if instance.addresses else ""
-    if address.startswith(UNIX_PREFIX):
+    if instance.addresses and (address := instance.addresses[0]).startswith(UNIX_PREFIX):
         return _endpoint(instance, (address.removeprefix(UNIX_PREFIX),), 0, port.name, health)
     number = instance.ports.get(port.name) or port.target_port or port.number
-    return _endpoint(instance, (address,), number, port.name, health)
+    return _endpoint(instance, instance.addresses[:1], number, port.name, health)

@@ -180,8 +180,8 @@ NOWHERE = Locality()
 class Endpoint:
     """One address and port behind one service port.
 
-    `addresses[0]` is the first; a path starting with "/" is a Unix socket (port 0); a host name occurs only in DNS
-    services. `weight` 0 is unset.
+    `addresses[0]` is the first; there may be none if the endpoint is behind a gateway of its network. A path starting
+    with "/" is a Unix socket (port 0); a host name occurs only in DNS services. `weight` 0 is unset.
     """
 
     addresses: tuple[str, ...]

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from trierarch.push.changes import changed_config_keys
 from trierarch.push.context import PushContext
+from trierarch.push.dead_ends import DeadEndsInputs, build_dead_ends
 from trierarch.push.endpoints import EndpointsInputs, build_endpoints
 from trierarch.push.mesh import ContextSettings, MeshInputs, build_mesh
+from trierarch.push.network_gateways import NetworkGatewaysInputs, build_network_gateways
 from trierarch.push.routing import RoutingInputs, build_virtual_services
 from trierarch.push.rule_merging import RulesInputs, build_destination_rules
 from trierarch.push.selectors import SelectorsInputs, build_selectors
@@ -66,6 +68,10 @@ def _endpoints(context: PushContext) -> EndpointsInputs:
     )
 
 
+def _network_gateways(context: PushContext) -> NetworkGatewaysInputs:
+    return NetworkGatewaysInputs(context.mesh, context.view.table("Service"), context.view.table("Node"))
+
+
 def _virtual_services(context: PushContext) -> RoutingInputs:
     return RoutingInputs(context.mesh, context.view.table("VirtualService"))
 
@@ -82,15 +88,21 @@ def _selectors(context: PushContext) -> SelectorsInputs:
     return SelectorsInputs(context.mesh, context.services, context.virtual_services, context.destination_rules)
 
 
+def _dead_ends(context: PushContext) -> DeadEndsInputs:
+    return DeadEndsInputs(context.mesh, context.services, context.view.table("VirtualService"))
+
+
 PROCESSORS = (
     Processor("mesh", _mesh, build_mesh),
     Processor("workloads", _workloads, build_workloads),
     Processor("services", _services, build_services),
     Processor("endpoints", _endpoints, build_endpoints),
+    Processor("network_gateways", _network_gateways, build_network_gateways),
     Processor("virtual_services", _virtual_services, build_virtual_services),
     Processor("destination_rules", _destination_rules, build_destination_rules),
     Processor("sidecars", _sidecars, build_sidecars),
     Processor("selectors", _selectors, build_selectors),
+    Processor("dead_ends", _dead_ends, build_dead_ends),
 )
 """In the order in which they run: a processor picks only sections of those before it."""
 
@@ -124,3 +136,4 @@ def _findings(context: PushContext) -> Iterator[Finding]:
     yield from context.virtual_services.remarks
     yield from context.destination_rules.remarks
     yield from context.sidecars.remarks
+    yield from context.dead_ends.remarks

@@ -124,6 +124,7 @@ UNTOUCHED: Mapping[str, frozenset[str]] = MappingProxyType(
         "ProxyConfig": _ALL,
         "DNSName": _ALL - {"NDS"},
         "Endpoints": _ALL - {"EDS"},
+        "NetworkGateways": _ALL - {"EDS"},
         "Address": _ALL,
         "DestinationRule": frozenset({"NDS"}),
         "EnvoyFilter": frozenset({"NDS"}),
