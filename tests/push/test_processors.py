@@ -44,13 +44,22 @@ def test_each_section_has_one_processor():
     ("text", "rebuilt"),
     [
         (web_slice("10.1.0.2"), {"endpoints"}),
-        ("VirtualService shop/web: {hosts: [web]}", {"virtual_services"}),
+        ("VirtualService shop/web: {hosts: [web]}", {"virtual_services", "dead_ends"}),
         ("DestinationRule shop/web: {host: cart}", {"destination_rules"}),
         ("Sidecar shop/other: {}", {"sidecars"}),
-        ("Service shop/cart: {clusterIP: 10.0.0.9}", {"services", "endpoints"}),
+        ("Service shop/cart: {clusterIP: 10.0.0.9}", {"services", "endpoints", "dead_ends"}),
         (
             "MeshConfig mesh: {}",
-            {"mesh", "workloads", "services", "endpoints", "virtual_services", "destination_rules", "sidecars"},
+            {
+                "mesh",
+                "workloads",
+                "services",
+                "endpoints",
+                "virtual_services",
+                "destination_rules",
+                "sidecars",
+                "dead_ends",
+            },
         ),
     ],
 )

@@ -85,7 +85,8 @@ def test_a_delegate_that_cannot_be_used_drops_its_route(delegate, reason):
     """Only that route, and the author is told why."""
     context = snapshot(DELEGATING, delegate)
     assert len(root(context).spec.http) == 1
-    (remark,) = context.findings
+    (remark,) = context.virtual_services.remarks
+    assert remark in context.findings
     assert reason in remark.reason
     assert remark.path == "spec.http[0].delegate"
 

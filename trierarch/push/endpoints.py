@@ -60,8 +60,8 @@ class EndpointsMemo:
     """What the next build reuses, and the inputs that it was built from."""
 
     inputs: EndpointsInputs
-    slices: Groups[_Named, ConfigObject[EndpointSlice]] = field(default_factory=Groups)
-    legacy: Groups[_Named, ConfigObject[EndpointsSpec]] = field(default_factory=Groups)
+    slices: Groups[_Named, ConfigObject[EndpointSlice]] = field(default_factory=lambda: Groups())
+    legacy: Groups[_Named, ConfigObject[EndpointsSpec]] = field(default_factory=lambda: Groups())
     units: Units[Hostname, ServiceEndpoints] = field(default_factory=dict)
 
 

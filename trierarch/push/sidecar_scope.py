@@ -124,7 +124,7 @@ class Sidecars:
     root_default: ConfigObject[Sidecar] | None = None
     sources: Mapping[ObjectKey, ConfigObject[Sidecar]] = field(default_factory=dict)
     remarks: tuple[Remark, ...] = ()
-    memo: Groups[str, ConfigObject[Sidecar]] = field(default_factory=Groups)
+    memo: Groups[str, ConfigObject[Sidecar]] = field(default_factory=lambda: Groups())
 
     def find(self, key: ObjectKey | None) -> ConfigObject[Sidecar] | None:
         """The Sidecar of that key, or None."""

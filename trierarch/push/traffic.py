@@ -89,7 +89,7 @@ class RulesMemo:
     """What the next build reuses. The groups hold for short names resolved in `domain`."""
 
     domain: str = ""
-    groups: Groups[Hostname, ConfigObject[DestinationRule]] = field(default_factory=Groups)
+    groups: Groups[Hostname, ConfigObject[DestinationRule]] = field(default_factory=lambda: Groups())
     units: Units[Hostname, HostGroup] = field(default_factory=dict)
 
 

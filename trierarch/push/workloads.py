@@ -100,8 +100,8 @@ class Workloads:
     entries: Mapping[ObjectKey, WorkloadInstance] = field(default_factory=dict)
     pods_by_ip: Mapping[ClusterAddress, WorkloadInstance] = field(default_factory=dict)
     entries_by_ip: Mapping[str, WorkloadInstance] = field(default_factory=dict)
-    pods_in: Groups[str, WorkloadInstance] = field(default_factory=Groups)
-    entries_in: Groups[str, WorkloadInstance] = field(default_factory=Groups)
+    pods_in: Groups[str, WorkloadInstance] = field(default_factory=lambda: Groups())
+    entries_in: Groups[str, WorkloadInstance] = field(default_factory=lambda: Groups())
     networks: NetworkIndex = field(default_factory=NetworkIndex)
     memo: WorkloadsMemo = field(default_factory=WorkloadsMemo)
 
