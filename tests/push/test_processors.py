@@ -48,19 +48,6 @@ def test_each_section_has_one_processor():
         ("DestinationRule shop/web: {host: cart}", {"destination_rules"}),
         ("Sidecar shop/other: {}", {"sidecars"}),
         ("Service shop/cart: {clusterIP: 10.0.0.9}", {"services", "endpoints", "dead_ends"}),
-        (
-            "MeshConfig mesh: {}",
-            {
-                "mesh",
-                "workloads",
-                "services",
-                "endpoints",
-                "virtual_services",
-                "destination_rules",
-                "sidecars",
-                "dead_ends",
-            },
-        ),
     ],
 )
 def test_what_a_change_rebuilds(text, rebuilt):
