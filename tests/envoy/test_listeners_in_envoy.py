@@ -34,7 +34,12 @@ pytestmark = [
 ]
 TYPES = "type.googleapis.com/envoy.extensions"
 HCM = f"{TYPES}.filters.network.http_connection_manager.v3.HttpConnectionManager"
-FILTERS = {"fault": "fault.v3.HTTPFault", "cors": "cors.v3.Cors", "router": "router.v3.Router"}
+FILTERS = {
+    "fault": "fault.v3.HTTPFault",
+    "cors": "cors.v3.Cors",
+    "stateful_session": "stateful_session.v3.StatefulSession",
+    "router": "router.v3.Router",
+}
 
 EVERYTHING = """
 hosts: [web, a.example]
@@ -146,6 +151,16 @@ def test_proxies_and_sockets_are_accepted(tmp_path):
     found = snapshot(settings=mesh(proxy_http_port=15002, outbound_traffic_policy=policy))
     socket = f"unix://{tmp_path}/web.sock"
     here = scope(egress(web, port="0/HTTP", bind=socket, binds=True), egress(web, port="3128/HTTP_PROXY"), egress(web))
+    accept(tmp_path, [*listeners(here, STOCK, found).values()], [*routes(here, STOCK, found).values()])
+
+
+@pytest.mark.parametrize(
+    "label", [{"persistent-session": "seat:/shop"}, {"persistent-session-header": "x-seat"}], ids=str
+)
+def test_sessions_are_accepted(tmp_path, label):
+    """By cookie and by header."""
+    web = service("web", "80/HTTP", labels={f"istio.io/{name}": value for name, value in label.items()})
+    here, found = mesh_of(web), snapshot(settings=mesh(features={"persistent_session": True}))
     accept(tmp_path, [*listeners(here, STOCK, found).values()], [*routes(here, STOCK, found).values()])
 
 

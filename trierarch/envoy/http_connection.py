@@ -68,6 +68,7 @@ class HttpProfile:
     internal_ranges: tuple[str, ...] = ()
     http10: bool = False
     idle_timeout: float | None = None
+    sessions: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +109,7 @@ def select_profile(key: OutboundKey | InboundKey, mesh: Mesh, *, inbound: bool) 
         internal_ranges=_internal_ranges(mesh) if remote else (),
         http10=key.http10 or mesh.features.http10,
         idle_timeout=key.idle_timeout,
+        sessions=mesh.features.persistent_session,
     )
 
 
@@ -170,6 +172,7 @@ def _filter_settings(connection: HttpConnection) -> FilterSettings:
         metadata_exchange=profile.metadata_exchange,
         exchange_in_mesh_only=(exchange_headers is not None and exchange_headers.mode is MetadataExchangeMode.IN_MESH),
         grpc_web=connection.grpc_web,
+        sessions=profile.sessions,
         resolves=connection.resolves,
         suppress_envoy_headers=debug_headers is not None and bool(debug_headers.disabled),
     )

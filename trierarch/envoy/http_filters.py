@@ -15,6 +15,7 @@ from protocol.proto.envoy.extensions.filters.http.fault.v3 import HttpFault
 from protocol.proto.envoy.extensions.filters.http.grpc_stats.v3 import FilterConfig as GrpcStats
 from protocol.proto.envoy.extensions.filters.http.grpc_web.v3 import GrpcWeb
 from protocol.proto.envoy.extensions.filters.http.router.v3 import Router
+from protocol.proto.envoy.extensions.filters.http.stateful_session.v3 import StatefulSession
 from protocol.proto.envoy.extensions.filters.network.http_connection_manager.v3 import HttpFilter
 from protocol.proto.istio.envoy.config.filter.http.alpn.v2alpha1 import FilterConfig as Alpn
 from protocol.proto.istio.envoy.config.filter.http.alpn.v2alpha1 import FilterConfigAlpnOverride as AlpnOverride
@@ -22,6 +23,7 @@ from protocol.proto.istio.envoy.config.filter.http.alpn.v2alpha1 import FilterCo
 from protocol.proto.udpa.type.v1 import TypedStruct
 from trierarch.envoy.discovery import any_host_dns_cache, service_dns_cache
 from trierarch.envoy.packing import Plain, pack, struct
+from trierarch.envoy.stateful_session import STATEFUL_SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -59,6 +61,7 @@ class FilterSettings:
     metadata_exchange: bool = True
     exchange_in_mesh_only: bool = False
     grpc_web: bool = False
+    sessions: bool = False
     resolves: tuple[ResolvedHosts, ...] = ()
     suppress_envoy_headers: bool = False
 
@@ -107,6 +110,11 @@ def _cors(_settings: FilterSettings) -> list[HttpFilter]:
     return [_filter(CORS, Cors())]
 
 
+def _stateful_session(settings: FilterSettings) -> list[HttpFilter]:
+    """Where the switch is on; virtual hosts say whose sessions are kept."""
+    return [_filter(STATEFUL_SESSION, StatefulSession())] if settings.sessions and not settings.inbound else []
+
+
 def _dynamic_forward_proxy(settings: FilterSettings) -> list[HttpFilter]:
     """Looks up the host of a request before it is forwarded to a cluster without endpoints of its own."""
     return [
@@ -139,6 +147,7 @@ STEPS: tuple[Callable[[FilterSettings], list[HttpFilter]], ...] = (
     _alpn,
     _fault,
     _cors,
+    _stateful_session,
     _dynamic_forward_proxy,
     _router,
 )

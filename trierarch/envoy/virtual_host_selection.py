@@ -19,6 +19,7 @@ from trierarch.envoy.route_hash import consistent_hash
 from trierarch.envoy.route_match import RouteClient, applies, is_catch_all
 from trierarch.envoy.route_retry import DEFAULT_RETRY
 from trierarch.envoy.source_metadata import config_path
+from trierarch.envoy.stateful_session import select_session
 from trierarch.envoy.virtual_host_domains import bracketed, service_domains, with_port
 from trierarch.envoy.virtual_hosts import CatchAllRoute, DefaultRoute, VirtualHostInputs
 from trierarch.push.model import Resolution
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from trierarch.config.virtual_service import HttpMatch, HttpRetry, HttpRoute
     from trierarch.envoy.outbound_view import OutboundView
+    from trierarch.envoy.stateful_session import Session
     from trierarch.push.model import Service, ServicePort
     from trierarch.push.routing import ResolvedVirtualService
     from trierarch.push.sidecar_scope import EgressListener
@@ -146,10 +148,15 @@ class _Draft:
         domains = service_domains(service, view.addresses(service), view.key.dns_domain)
         if self.table.port == 0:
             domains = with_port(domains, port)
-        self._add(service.hostname, port, domains, routes)
+        self._add(service.hostname, port, domains, routes, select_session(service, view.context.mesh.features))
 
     def _add(
-        self, host: str, port: int, domains: tuple[str, ...], routes: tuple[RouteInputs | DefaultRoute, ...]
+        self,
+        host: str,
+        port: int,
+        domains: tuple[str, ...],
+        routes: tuple[RouteInputs | DefaultRoute, ...],
+        session: Session | None = None,
     ) -> None:
         name = f"{host}:{port}"
         if name in self.names:
@@ -160,7 +167,9 @@ class _Draft:
             free = tuple(domain for domain in free if ":" in domain)
         if free:
             counts = _counts_attempts(self.table.view)
-            self.hosts.append(VirtualHostInputs(name=name, domains=free, routes=routes, counts_attempts=counts))
+            self.hosts.append(
+                VirtualHostInputs(name=name, domains=free, routes=routes, counts_attempts=counts, session=session)
+            )
 
     def _take(self, host: str, domains: tuple[str, ...]) -> tuple[str, ...]:
         """The domains that are still free. A short name never takes what is the full name of another service."""

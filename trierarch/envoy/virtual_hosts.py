@@ -18,15 +18,18 @@ from protocol.proto.envoy.config.route.v3 import (
     RouteMatch,
     VirtualHost,
 )
-from trierarch.envoy.packing import duration, encode
+from trierarch.envoy.packing import duration, encode, pack
 from trierarch.envoy.route_action import RouteInputs, build_route
 from trierarch.envoy.route_hash import build_hash_policy
 from trierarch.envoy.route_retry import build_retry_policy
+from trierarch.envoy.stateful_session import STATEFUL_SESSION, build_session
 from trierarch.envoy.units import Piece
 
 if TYPE_CHECKING:
+    from protocol.proto.google.protobuf import Any
     from trierarch.config.destination_rule import ConsistentHash
     from trierarch.config.virtual_service import HttpRetry
+    from trierarch.envoy.stateful_session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +52,17 @@ class CatchAllRoute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualHostInputs:
-    """All that a virtual host is built from. `counts_attempts`: the server is told how often a request was tried."""
+    """All that a virtual host is built from.
+
+    `counts_attempts`: the server is told how often a request was tried; `session`: what keeps a client's requests with
+    one endpoint.
+    """
 
     name: str
     domains: tuple[str, ...]
     routes: tuple[RouteInputs | DefaultRoute | CatchAllRoute, ...]
     counts_attempts: bool = True
+    session: Session | None = None
 
 
 def virtual_host_piece(inputs: VirtualHostInputs) -> Piece:
@@ -68,8 +76,13 @@ def build_virtual_host(inputs: VirtualHostInputs) -> VirtualHost:
         name=inputs.name,
         domains=list(inputs.domains),
         include_request_attempt_count=inputs.counts_attempts,
+        typed_per_filter_config=_filter_settings(inputs),
         routes=[_build_route(inputs.name, route) for route in inputs.routes],
     )
+
+
+def _filter_settings(inputs: VirtualHostInputs) -> dict[str, Any]:
+    return {STATEFUL_SESSION: pack(build_session(inputs.session))} if inputs.session is not None else {}
 
 
 def _encode_virtual_host(inputs: VirtualHostInputs) -> bytes:
