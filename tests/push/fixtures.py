@@ -6,9 +6,9 @@
     ''')
 
 Any test may import this module (`from tests.push.fixtures import snapshot`): an editable installation puts the root of
-the checkout on the path. A line `KIND NAMESPACE/NAME: {...}` is an object; the value is its spec, except for kinds whose fields stand
-beside the metadata, and except for the keys `metadata` and `status`. Whole YAML documents may be given to `objects`
-too.
+the checkout on the path. A line `KIND NAMESPACE/NAME: {...}` is an object; the value is its spec, except for kinds
+whose fields stand beside the metadata, and except for the keys `metadata` and `status`. Whole YAML documents may be
+given to `objects` too.
 """
 
 from __future__ import annotations
