@@ -38,14 +38,19 @@ async def test_the_pipeline_is_restarted_as_a_whole(nursery, autojump_clock):
     mesh.check()
 
 
+async def run_and_kill(system):
+    """Run the system, and kill the debouncer for ever."""
+    async with trio.open_nursery() as nursery:
+        await nursery.start(supervisor.run, system)
+        await kill_lives(system.handle, "debouncer", 100)
+
+
 async def test_the_process_ends_with_a_report(autojump_clock):
     """When the root has restarted the pipeline three times within a minute, the fourth is too much."""
     world = World(SHOP)
     system = supervisor.build_system(SETTINGS, (supervisor.SourceSpec(name=SOURCE, start=world.run),))
     with pytest.raises(ExceptionGroup) as raised:
-        async with trio.open_nursery() as nursery:
-            await nursery.start(supervisor.run, system)
-            await kill_lives(system.handle, "debouncer", 100)
+        await run_and_kill(system)
     (failure,) = raised.value.exceptions
     assert isinstance(failure, IntensityExceeded)
     assert str(failure).startswith("root gave up")
