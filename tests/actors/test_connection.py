@@ -1,0 +1,433 @@
+"""A connection alone: the test plays its client, the scheduler, the generator and the journal."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from actors import connection
+from actors.mailbox import Mailbox
+from actors.messages import (
+    Announce,
+    ConnectionOpened,
+    FirstConfigurationAcked,
+    Generate,
+    Placed,
+    PushTo,
+    PushWritten,
+    RequestReceived,
+    StreamEnded,
+    StreamStatus,
+    TypesWatched,
+    Welcome,
+)
+from actors.metrics import Metrics
+from protocol.xds.requests import Nack, SotwRequest
+from protocol.xds.resources import Part, ResourceSet, build_resource
+from protocol.xds.session import AdsSession
+from tests.actors.fake_stream import FakeStream, encode_node
+from tests.protocol.xds.conversation import decode_sotw
+from tests.push.fixtures import built, scope_of, sidecar, view_in, view_of
+from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, TYPE_RULES
+from trierarch.push.causes import Cause, Causes, ChangeEvent
+from trierarch.push.request import PushRequest
+from trierarch.push.status import Outcome
+
+NODE = encode_node("sidecar~10.1.0.1~web-1.shop~shop.svc.cluster.local")
+EDIT = Cause(
+    id=7, source="test", kind="VirtualService", namespace="shop", name="web", resource_version="",
+    event=ChangeEvent.UPDATED, seen_at=1.0,
+)  # fmt: skip
+CHANGE = PushRequest(reasons={"config": 1}, causes=Causes(kept=(EDIT,)))
+
+
+def resources(**contents):
+    """A set of resources by name and content."""
+    return ResourceSet(Part(build_resource(name, f"{name}={text}".encode()) for name, text in contents.items()))
+
+
+class Stage:
+    """A connection, its neighbours' mailboxes, and what the generator would answer: `world`, by type URL."""
+
+    def __init__(self) -> None:
+        self.inbox = Mailbox("connection", flow=1, control=100)
+        self.scheduler = Mailbox("push_scheduler")
+        self.generator = Mailbox("generator")
+        self.journal = Mailbox("journal")
+        self.stream = FakeStream()
+        self.outlets = connection.Outlets(
+            scheduler=self.scheduler, generator=self.generator, journal=self.journal, metrics=Metrics(),
+            wall=lambda: 100.0, cluster="Kubernetes",
+        )  # fmt: skip
+        session = AdsSession.sotw(TYPE_RULES, "1")
+        self.slot = connection.Slot(number=1, port=self.stream, delta=False, connected_at=50.0, session=session)
+        self.world = {CLUSTER: resources(a="1"), LISTENER: resources(l="1")}
+        self.questions = []
+        self.status = None
+        self.context = built(view_of(), built(view_of()))
+        self.proxy = sidecar()
+        self.place = {
+            "context": self.context,
+            "view": view_in(self.proxy, self.context),
+            "scope": scope_of(self.proxy, self.context),
+        }
+        self.life = trio.CancelScope()
+
+    async def start(self, nursery):
+        """One life of the actor, with a generator."""
+        self.life = trio.CancelScope()
+        nursery.start_soon(self._generate)
+        await nursery.start(self._live)
+
+    async def _live(self, *, task_status):
+        run = partial(connection.run, self.inbox, slot=self.slot, outlets=self.outlets)
+        with self.life:
+            self.status = await run(task_status=task_status)
+
+    async def _generate(self):
+        while True:
+            question = await self.generator.receive()
+            assert isinstance(question, Generate)
+            self.questions.append(question.types)
+            with question.reply as reply:
+                reply.answer({url: self.world.get(url, ResourceSet()) for url in question.types})
+
+    # --- what others say ---------------------------------------------------------------------------------------------
+    async def request(self, url, *names, node=b"", **fields):
+        """The client asks."""
+        await self.inbox.send(RequestReceived(request=SotwRequest(type_url=url, names=names, node=node, **fields)))
+        await wait_all_tasks_blocked()
+
+    async def welcome(self, request=PushRequest()):  # noqa: B008 - an immutable value
+        """The scheduler lets the client in."""
+        self.inbox.post(Welcome(**self.place, request=request))
+        await wait_all_tasks_blocked()
+
+    def push(self, types, resources, request=CHANGE):
+        """The scheduler hands out a push."""
+        now = trio.current_time()
+        self.inbox.post(
+            PushTo(
+                **self.place, request=request, types=frozenset(types), resources=resources, queued_at=now,
+                granted_at=now,
+            )
+        )  # fmt: skip
+
+    # --- what it said ------------------------------------------------------------------------------------------------
+    async def responses(self):
+        """What the client was sent by now."""
+        await wait_all_tasks_blocked()
+        found = []
+        while True:
+            try:
+                found.append(decode_sotw(self.stream.responses.receive_nowait()))
+            except trio.WouldBlock:
+                return found
+
+    async def told(self, mailbox):
+        """What a neighbour was told by now."""
+        await wait_all_tasks_blocked()
+        found = []
+        while (message := mailbox.receive_nowait()) is not None:
+            found.append(message)
+        return found
+
+    async def records(self):
+        """What the journal was told by now."""
+        return [message.record for message in await self.told(self.journal)]
+
+
+@pytest.fixture
+async def stage(nursery):
+    """A connection that is up."""
+    stage = Stage()
+    await stage.start(nursery)
+    return stage
+
+
+async def served(stage):
+    """Let the client get clusters and listeners and acknowledge both; nothing of that is left in any mailbox."""
+    await stage.request(CLUSTER, node=NODE)
+    await stage.request(LISTENER)
+    await stage.welcome()
+    for response in await stage.responses():
+        await stage.request(response.type_url, nonce=response.nonce, version=response.version)
+    await stage.told(stage.scheduler)
+    await stage.told(stage.journal)
+    stage.questions.clear()
+
+
+# --- the beginning of a stream ---------------------------------------------------------------------------------------
+async def test_the_first_request_must_say_who_it_is(stage):
+    """Without a node the stream ends with INVALID_ARGUMENT, and nobody hears of it."""
+    await stage.request(CLUSTER)
+    assert stage.status == StreamStatus(code=3, message="missing node information")
+    assert await stage.told(stage.scheduler) == []
+
+
+async def test_a_node_that_makes_no_sense_ends_the_stream(stage):
+    """The status says what is wrong with it."""
+    await stage.request(CLUSTER, node=encode_node("nonsense"))
+    assert stage.status.code == 3
+    assert "nonsense" in stage.status.message
+
+
+async def test_it_announces_itself_once_the_client_is_known(stage):
+    """The scheduler learns of the proxy, and then of the types that it watches."""
+    await stage.request(CLUSTER, node=NODE)
+    opened, watched = await stage.told(stage.scheduler)
+    assert isinstance(opened, ConnectionOpened)
+    assert (opened.connection, opened.proxy.id, opened.mailbox) == ("web-1.shop-1", "web-1.shop", stage.inbox)
+    assert watched == TypesWatched(connection="web-1.shop-1", types=frozenset({CLUSTER}))
+
+
+async def test_requests_before_the_welcome_are_answered_after_it(stage):
+    """Nothing is sent before; then all that was asked for is, in the order of a push."""
+    await stage.request(LISTENER, node=NODE)
+    await stage.request(CLUSTER)
+    assert await stage.responses() == []
+    await stage.welcome()
+    assert [str(response) for response in await stage.responses()] == ["CDS a", "LDS l"]
+
+
+async def test_a_request_before_the_welcome_outlives_the_actor(stage, nursery):
+    """Killed while its client waits, it answers in its next life: the client would not ask again."""
+    await stage.request(CLUSTER, node=NODE)
+    stage.life.cancel()
+    await stage.start(nursery)
+    await stage.welcome()
+    assert [str(response) for response in await stage.responses()] == ["CDS a"]
+
+
+async def test_many_requests_before_the_welcome_cost_nothing(stage):
+    """A client that goes on asking while it waits for its turn is answered once."""
+    await stage.request(CLUSTER, node=NODE)
+    for _ in range(200):
+        await stage.request(CLUSTER)
+    await stage.welcome()
+    assert [str(response) for response in await stage.responses()] == ["CDS a"]
+
+
+# --- answers and pushes ----------------------------------------------------------------------------------------------
+async def test_a_new_subscription_is_answered_from_the_generator(stage):
+    """Only the type that was asked for is generated."""
+    await served(stage)
+    stage.world[ENDPOINT] = resources(a="10.1.0.1")
+    await stage.request(ENDPOINT, "a")
+    assert [str(response) for response in await stage.responses()] == ["EDS a"]
+    assert stage.questions == [(ENDPOINT,)]
+
+
+async def test_a_push_brings_what_differs(stage):
+    """Sets that came with the push are not asked for; a type that does not differ is not sent."""
+    await served(stage)
+    stage.push([CLUSTER, LISTENER], {CLUSTER: resources(a="2"), LISTENER: stage.world[LISTENER]})
+    assert [str(response) for response in await stage.responses()] == ["CDS a"]
+    assert stage.questions == []
+    assert await stage.told(stage.scheduler) == [PushWritten(connection="web-1.shop-1")]
+
+
+async def test_a_type_that_is_watched_by_now_is_asked_for(stage):
+    """The scheduler did not know of it when it had the sets built."""
+    await served(stage)
+    stage.world[CLUSTER] = resources(a="2")
+    stage.push([CLUSTER, LISTENER], {LISTENER: resources(l="2")})
+    assert [str(response) for response in await stage.responses()] == ["CDS a", "LDS l"]
+    assert stage.questions == [(CLUSTER,)]
+
+
+async def test_requests_that_come_during_a_push_are_answered_after_it(stage, nursery):
+    """While its client takes nothing it writes nothing else, and it takes no more than one request off the stream."""
+    await served(stage)
+    stage.world[ENDPOINT] = resources(a="10.1.0.1")
+    stage.stream.stall()
+    stage.push([CLUSTER], {CLUSTER: resources(a="2")})
+    await wait_all_tasks_blocked()
+    nursery.start_soon(stage.inbox.send, RequestReceived(request=SotwRequest(type_url=ENDPOINT, names=("a",))))
+    assert await stage.told(stage.scheduler) == []
+    stage.stream.resume()
+    assert [str(response) for response in await stage.responses()] == ["CDS a", "EDS a"]
+    written, watched = await stage.told(stage.scheduler)
+    assert isinstance(written, PushWritten)
+    assert isinstance(watched, TypesWatched)
+
+
+async def test_placed_anew_it_answers_from_there_and_sends_nothing(stage):
+    """A snapshot that holds nothing new for it replaces the one that it would keep in memory."""
+    await served(stage)
+    newer = built(view_of(), stage.context)
+    stage.inbox.post(Placed(**(stage.place | {"context": newer})))
+    assert await stage.responses() == []
+    assert stage.slot.snapshot == newer.number
+    assert await stage.records() == []
+
+
+async def test_the_first_listeners_make_room_for_the_next_client(stage):
+    """Once, when the client has acknowledged listeners or routes."""
+    await stage.request(CLUSTER, node=NODE)
+    await stage.request(LISTENER)
+    await stage.welcome()
+    clusters, listeners = await stage.responses()
+    await stage.request(CLUSTER, nonce=clusters.nonce)
+    assert not [each for each in await stage.told(stage.scheduler) if isinstance(each, FirstConfigurationAcked)]
+    await stage.request(LISTENER, nonce=listeners.nonce)
+    assert await stage.told(stage.scheduler) == [FirstConfigurationAcked(connection="web-1.shop-1")]
+    stage.push([LISTENER], {LISTENER: resources(l="2")})
+    (listeners,) = await stage.responses()
+    await stage.request(LISTENER, nonce=listeners.nonce)
+    assert await stage.told(stage.scheduler) == [PushWritten(connection="web-1.shop-1")]
+
+
+# --- records ---------------------------------------------------------------------------------------------------------
+async def test_a_push_is_recorded_when_it_is_acknowledged(stage, lines, autojump_clock):
+    """The record says why, what was sent and what not, and how it ended; the log says the same."""
+    await served(stage)
+    stage.push([CLUSTER, LISTENER], {CLUSTER: resources(a="2", b="1"), LISTENER: stage.world[LISTENER]})
+    (response,) = await stage.responses()
+    assert await stage.records() == []
+    await trio.sleep(2)
+    await stage.request(CLUSTER, nonce=response.nonce)
+    (record,) = await stage.records()
+    assert (record.proxy, record.connection, record.outcome) == ("web-1.shop", "web-1.shop-1", Outcome.ACKED)
+    assert record.causes.kept == (EDIT,)
+    assert record.reasons == {"config": 1}
+    (sent,) = record.sent
+    assert (sent.short, sent.sent, sent.removed, sent.nonce, sent.error) == ("CDS", 2, 0, response.nonce, "")
+    assert record.skipped == {"LDS": "nothing differs"}
+    assert record.answered_at - record.written_at == 2
+    assert record.finished_wall == 100.0
+    (line,) = [line for line in lines if line["event"] == "push_finished" and line["causes"]]
+    assert (line["proxy"], line["outcome"], line["causes"][0]["name"]) == ("web-1.shop", "acked", "web")
+
+
+async def test_a_rejected_push_says_what_the_client_said(stage, lines):
+    """The outcome is NACKED, with the client's words; the metric counts it."""
+    await served(stage)
+    stage.push([CLUSTER], {CLUSTER: resources(a="2")})
+    (response,) = await stage.responses()
+    await stage.request(CLUSTER, nonce=response.nonce, nack=Nack(code=13, message="no such thing"))
+    (record,) = await stage.records()
+    assert record.outcome is Outcome.NACKED
+    assert record.sent[0].error == "no such thing"
+    assert [line["reason"] for line in lines if line["event"] == "resources_rejected"] == ["no such thing"]
+    rejects = stage.outlets.metrics.registry.get_sample_value("pilot_total_xds_rejects_total", {"type": "cds"})
+    assert rejects == 1
+
+
+async def test_a_push_that_nobody_answers_is_recorded_after_thirty_seconds(stage, autojump_clock):
+    """The outcome is UNANSWERED; the stream goes on."""
+    await served(stage)
+    stage.push([CLUSTER], {CLUSTER: resources(a="2")})
+    await trio.sleep(29)
+    assert await stage.records() == []
+    await trio.sleep(2)
+    (record,) = await stage.records()
+    assert record.outcome is Outcome.UNANSWERED
+    assert stage.status is None
+
+
+async def test_a_push_that_changes_nothing_is_recorded(stage):
+    """A change that concerned the client but not its bytes is no secret."""
+    await served(stage)
+    stage.push([CLUSTER], {CLUSTER: stage.world[CLUSTER]})
+    (record,) = await stage.records()
+    assert (record.outcome, record.sent, record.causes.kept) == (Outcome.UNCHANGED, (), (EDIT,))
+
+
+async def test_a_push_is_recorded_though_the_stream_breaks(stage):
+    """The client hangs up while it is written to: the outcome is CLOSED, and the stream ends without a complaint."""
+    await served(stage)
+    stage.stream.stall()
+    stage.push([CLUSTER], {CLUSTER: resources(a="2")})
+    await wait_all_tasks_blocked()
+    stage.stream.hang_up()
+    (record,) = await stage.records()
+    assert (record.outcome, record.causes.kept) == (Outcome.CLOSED, (EDIT,))
+    assert stage.status == StreamStatus()
+
+
+# --- the end of a stream, and of a life ------------------------------------------------------------------------------
+async def test_the_client_may_end_the_stream(stage):
+    """The status is OK, or what the reader found that the client did wrong."""
+    await served(stage)
+    await stage.inbox.send(StreamEnded(reason="closed by the client"))
+    await wait_all_tasks_blocked()
+    assert stage.status == StreamStatus()
+
+
+async def test_a_broken_rule_ends_the_stream_with_its_status(stage):
+    """Such as a request that cannot be decoded."""
+    await stage.inbox.send(StreamEnded(reason="malformed", code=3))
+    await wait_all_tasks_blocked()
+    assert stage.status == StreamStatus(code=3, message="malformed")
+
+
+async def test_what_was_not_answered_is_recorded_at_the_end(stage):
+    """When the factory closes the slot: the outcome is CLOSED."""
+    await served(stage)
+    stage.push([CLUSTER], {CLUSTER: resources(a="2")})
+    await stage.responses()
+    connection.close(stage.slot, stage.outlets)
+    (record,) = await stage.records()
+    assert record.outcome is Outcome.CLOSED
+
+
+async def test_in_its_next_life_it_announces_itself_with_what_is_watched(stage, nursery):
+    """And with the snapshot that its client has."""
+    await served(stage)
+    stage.life.cancel()
+    await stage.start(nursery)
+    (opened,) = await stage.told(stage.scheduler)
+    assert (opened.types, opened.snapshot) == (frozenset({CLUSTER, LISTENER}), stage.context.number)
+
+
+async def test_in_its_next_life_it_sends_everything_again(stage, nursery):
+    """It cannot be sure of anything; the record says why, and what the client has missed."""
+    await served(stage)
+    stage.life.cancel()
+    await stage.start(nursery)
+    await stage.welcome(CHANGE)
+    clusters, listeners = await stage.responses()
+    await stage.request(CLUSTER, nonce=clusters.nonce)
+    await stage.request(LISTENER, nonce=listeners.nonce)
+    (record,) = await stage.records()
+    assert (record.causes.kept, record.reasons) == ((EDIT,), {"config": 1, "restart": 1})
+
+
+async def test_an_answer_is_recorded_though_the_actor_died_meanwhile(stage, nursery):
+    """A push that was written before is acknowledged in the next life: its record ends as if nothing had happened."""
+    await served(stage)
+    stage.push([CLUSTER], {CLUSTER: resources(a="2")})
+    (response,) = await stage.responses()
+    stage.life.cancel()
+    await stage.start(nursery)
+    await stage.request(CLUSTER, nonce=response.nonce)
+    (record,) = await stage.records()
+    assert (record.outcome, record.causes.kept) == (Outcome.ACKED, (EDIT,))
+
+
+async def test_killed_within_a_message_it_ends_the_stream(stage, nursery):
+    """Nothing can follow half a message: the client has to connect again. The push is recorded."""
+    await served(stage)
+    stage.stream.stall()
+    stage.push([CLUSTER], {CLUSTER: resources(a="2")})
+    await wait_all_tasks_blocked()
+    stage.life.cancel()
+    await stage.start(nursery)
+    await wait_all_tasks_blocked()
+    assert stage.status.code == 14
+    (record,) = await stage.records()
+    assert (record.outcome, record.causes.kept) == (Outcome.CLOSED, (EDIT,))
+
+
+async def test_at_a_roll_call_it_announces_itself(stage):
+    """As after a restart; who is not known yet has nothing to say."""
+    stage.inbox.post(Announce())
+    assert await stage.told(stage.scheduler) == []
+    await served(stage)
+    stage.inbox.post(Announce())
+    (opened,) = await stage.told(stage.scheduler)
+    assert isinstance(opened, ConnectionOpened)
