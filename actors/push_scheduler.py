@@ -381,8 +381,10 @@ def _is_large(
 
 
 def _places_differ(before: PushContext | None, after: PushContext) -> bool:
-    """Whether some proxy's view may be another one: its labels, what it serves, its Sidecar, or what is selected by."""
+    """Whether some proxy's view may be another one: its labels, what it serves or accepts, its Sidecar, or what is
+    selected by.
+    """
     return before is None or any(
         getattr(before, section) is not getattr(after, section)
-        for section in ("mesh", "workloads", "services", "endpoints", "sidecars", "selectors")
+        for section in ("mesh", "workloads", "services", "endpoints", "sidecars", "authentication", "selectors")
     )

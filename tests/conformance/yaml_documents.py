@@ -18,5 +18,11 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def load_documents(text: str) -> list[dict[str, Any]]:
-    """All documents that are not empty."""
-    return [document for document in yaml.load_all(text, _Loader) if document]
+    """All documents that are not empty. Keys that look like numbers (ports) are strings, as JSON has no others."""
+    return [_with_text_keys(document) for document in yaml.load_all(text, _Loader) if document]
+
+
+def _with_text_keys(value: Any) -> Any:  # noqa: ANN401 - any YAML
+    if isinstance(value, dict):
+        return {str(key): _with_text_keys(item) for key, item in value.items()}
+    return [_with_text_keys(item) for item in value] if isinstance(value, list) else value

@@ -107,7 +107,7 @@ def test_types_of_proxies(kind, key, concerned):
         ("DestinationRule", ("CDS", "EDS", "LDS", "RDS")),
         ("Sidecar", TYPES),
         ("MeshConfig", ("CDS", "EDS", "LDS", "RDS")),
-        ("PeerAuthentication", ("CDS", "EDS", "LDS")),
+        ("PeerAuthentication", ("CDS", "EDS")),
         ("AuthorizationPolicy", ("LDS",)),
         ("Telemetry", ("LDS", "RDS")),
         ("EnvoyFilter", ("CDS", "EDS", "LDS", "RDS")),
@@ -118,7 +118,10 @@ def test_types_of_proxies(kind, key, concerned):
     ],
 )
 def test_types_by_kind(kind, expected):
-    """xds-server.md §5.3; VirtualService and Sidecar also touch EDS, for they change what is in reach."""
+    """xds-server.md §5.3; VirtualService and Sidecar also touch EDS, for they change what is in reach.
+
+    A PeerAuthentication that concerns listeners moves their proxies to another view.
+    """
     view = view_in(sidecar(), snapshot(MESH))
     assert affected_types(PushRequest(keys=frozenset({ConfigKey(kind, "shop", "x")})), view) == expected
 

@@ -91,7 +91,9 @@ def plan_outbound_clusters(key: OutboundKey, scope: SidecarScope, context: PushC
         rule = select_rule(scope.rules.get(service.hostname, ()), key.scope.namespace, key.labels)
         inputs = ServiceClusters(service, rule, mesh, traits)
         if traits.secrets is not SecretSource.NONE:
-            inputs = inputs._replace(peers=select_peers(_outlines(inputs), context.endpoints.of(service.id)))
+            policies = context.authentication.for_clients(service.namespace)
+            peers = select_peers(_outlines(inputs), context.endpoints.of(service.id), policies)
+            inputs = inputs._replace(peers=peers)
         if service.resolution in (Resolution.DNS, Resolution.DNS_ROUND_ROBIN):
             inline = (outline for outline in _outlines(inputs) if outline.discovery.is_dns)
             inputs = inputs._replace(assignments=tuple(narrowing.select(service, inline)))

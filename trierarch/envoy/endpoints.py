@@ -20,6 +20,7 @@ from trierarch.envoy.outline import Discovery, outline_clusters
 from trierarch.envoy.packing import encode_resource
 from trierarch.envoy.split_horizon import ONE_NETWORK, Horizon
 from trierarch.envoy.units import Plan, Unit
+from trierarch.push.authentication import NO_POLICIES
 from trierarch.push.model import Locality
 from trierarch.push.proxy import ProxyType, SecretSource
 from trierarch.push.traffic import select_rule
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from protocol.xds.resources import Resource
     from trierarch.envoy.locality import Reads
     from trierarch.envoy.outline import ClusterOutline
+    from trierarch.push.authentication import NamespacePolicies
     from trierarch.push.context import PushContext
     from trierarch.push.mesh import Mesh
     from trierarch.push.model import Service
@@ -71,12 +73,24 @@ class Narrowing:
     def select(self, service: Service, outlines: Iterable[ClusterOutline]) -> list[AssignmentInputs]:
         """The inputs of the assignments of a service's clusters."""
         endpoints, reach = self._context.endpoints.of(service.id), self._reach(service)
+        policies = self._policies(service)
         return [
             AssignmentInputs(
-                outline, endpoints, reach, self._standpoint(outline.reads), self._traits[outline.has_user_tls]
+                outline,
+                endpoints,
+                reach,
+                self._standpoint(outline.reads),
+                self._traits[outline.has_user_tls],
+                policies if outline.policy.tls is None else NO_POLICIES,
             )
             for outline in outlines
         ]
+
+    def _policies(self, service: Service) -> NamespacePolicies:
+        """Policies count for clients that could use mutual TLS, where no rule insists on it (§3.2)."""
+        if not self._traits[False].mutual_tls:
+            return NO_POLICIES
+        return self._context.authentication.for_clients(service.namespace)
 
     def _reach(self, service: Service) -> Reach:
         is_local = self._is_cluster_local(service.hostname)

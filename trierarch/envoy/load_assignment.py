@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.proto.envoy.config.core.v3 import HealthStatus, Metadata
@@ -14,10 +15,12 @@ from protocol.proto.envoy.config.endpoint.v3 import (
 )
 from protocol.proto.envoy.config.endpoint.v3 import Endpoint as EnvoyEndpoint
 from trierarch.config import labels
+from trierarch.config.peer_authentication import MutualTlsMode
 from trierarch.envoy.addresses import build_address, is_ip
 from trierarch.envoy.locality import NOWHERE, Standpoint, apply_preference, endpoint_weight, group_by_locality
 from trierarch.envoy.packing import Plain, struct
 from trierarch.envoy.split_horizon import ONE_NETWORK, Horizon, split_horizon
+from trierarch.push.authentication import NO_POLICIES
 from trierarch.push.model import Health
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
     from trierarch.envoy.locality import Group
     from trierarch.envoy.outline import ClusterOutline
+    from trierarch.push.authentication import NamespacePolicies
     from trierarch.push.endpoints import ServiceEndpoints
     from trierarch.push.model import Endpoint
 
@@ -63,13 +67,18 @@ class EndpointTraits(NamedTuple):
 
 
 class AssignmentInputs(NamedTuple):
-    """All that a load assignment is made of. `client`: NOWHERE if no endpoint is preferred for being near."""
+    """All that a load assignment is made of.
+
+    `client`: NOWHERE if no endpoint is preferred for being near. `policies`: NO_POLICIES if none of them takes mutual
+    TLS from an endpoint that has it.
+    """
 
     outline: ClusterOutline
     endpoints: ServiceEndpoints
     reach: Reach
     client: Standpoint = NOWHERE
     traits: EndpointTraits = EndpointTraits()
+    policies: NamespacePolicies = NO_POLICIES
 
 
 def build_load_assignment(inputs: AssignmentInputs) -> ClusterLoadAssignment:
@@ -85,7 +94,16 @@ def build_load_assignment(inputs: AssignmentInputs) -> ClusterLoadAssignment:
 
 def select_endpoints(inputs: AssignmentInputs) -> Sequence[Endpoint]:
     """The endpoints of the cluster, in their stable order (§3.2)."""
-    return list(_select(inputs))
+    if inputs.policies is NO_POLICIES:
+        return list(_select(inputs))
+    return [_under_policies(endpoint, inputs.policies) for endpoint in _select(inputs)]
+
+
+def _under_policies(endpoint: Endpoint, policies: NamespacePolicies) -> Endpoint:
+    """The endpoint, without mutual TLS if a policy switches that off at its port."""
+    if policies.of(endpoint.labels.items()).at(endpoint.port) is MutualTlsMode.DISABLE:
+        return replace(endpoint, tls_mode=labels.TLS_MODE_DISABLED)
+    return endpoint
 
 
 def _select(inputs: AssignmentInputs) -> Iterator[Endpoint]:

@@ -24,6 +24,7 @@ from protocol.proto.envoy.type.matcher.v3 import StringMatcher
 from protocol.proto.google.protobuf import Struct
 from trierarch.config import labels
 from trierarch.config.destination_rule import ClientTls, ClientTlsMode, ProxyProtocolVersion
+from trierarch.config.peer_authentication import MutualTlsMode
 from trierarch.envoy.names import OUTBOUND, ClusterName
 from trierarch.envoy.packing import pack, struct
 from trierarch.envoy.protocol_options import PeerChecks, Version
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from trierarch.config.mesh_config import MeshConfig
     from trierarch.envoy.outline import ClusterOutline
+    from trierarch.push.authentication import NamespacePolicies
     from trierarch.push.endpoints import ServiceEndpoints
     from trierarch.push.model import PortProtocol, Service
 
@@ -55,10 +57,13 @@ class Certificates(NamedTuple):
 
 
 class Peers(NamedTuple):
-    """What is known of a service's endpoints: who they are, and whether all of them speak mTLS."""
+    """What is known of a service's endpoints: who they are, whether all of them speak mTLS, and whether policies leave
+    it on for most of them.
+    """
 
     accounts: tuple[str, ...] = ()
     all_mutual: bool = False
+    allowed: bool = True
 
 
 NOBODY = Peers()
@@ -95,12 +100,17 @@ class Security(NamedTuple):
     mesh: MeshConfig
 
 
-def select_peers(outlines: Iterable[ClusterOutline], endpoints: ServiceEndpoints) -> Peers:
-    """What the endpoints of a service tell of it; they are looked at one by one only if some cluster asks for all."""
+def select_peers(outlines: Iterable[ClusterOutline], endpoints: ServiceEndpoints, policies: NamespacePolicies) -> Peers:
+    """What the endpoints of a service tell of it; they are looked at one by one only if some cluster asks for all.
+
+    `policies` are those of the service's namespace: what they say of single workloads shows at their endpoints.
+    """
+    allowed = policies.modes.default is not MutualTlsMode.DISABLE
     if not any(_asks_for_all(outline) for outline in outlines):
-        return Peers(accounts=endpoints.service_accounts)
+        return Peers(accounts=endpoints.service_accounts, allowed=allowed)
     modes = {endpoint.tls_mode for endpoint in endpoints.endpoints}
-    return Peers(accounts=endpoints.service_accounts, all_mutual=bool(modes) and labels.TLS_MODE_DISABLED not in modes)
+    all_mutual = bool(modes) and labels.TLS_MODE_DISABLED not in modes
+    return Peers(accounts=endpoints.service_accounts, all_mutual=all_mutual, allowed=allowed)
 
 
 def select_mode(outline: ClusterOutline, security: Security) -> Mode:
@@ -120,7 +130,7 @@ def select_mode(outline: ClusterOutline, security: Security) -> Mode:
 
 
 def _is_automatic(outline: ClusterOutline, security: Security) -> bool:
-    if security.mesh.enable_auto_mtls is False or outline.service.mesh_external:
+    if security.mesh.enable_auto_mtls is False or outline.service.mesh_external or not security.peers.allowed:
         return False
     return security.peers.all_mutual or not _asks_for_all(outline)
 

@@ -45,6 +45,7 @@ def _object_changes(old: PushContext, new: PushContext) -> Iterator[ConfigKey]:
         yield GATEWAYS_KEY
     yield from map(config_key, changed_keys(old.destination_rules.sources, new.destination_rules.sources))
     yield from map(config_key, changed_keys(old.sidecars.sources, new.sidecars.sources))
+    yield from map(config_key, changed_keys(old.authentication.sources, new.authentication.sources))
 
 
 def _service_changes(old: PushContext, new: PushContext) -> Iterator[ConfigKey]:

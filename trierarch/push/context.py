@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trierarch.config.store import ConfigView
+from trierarch.push.authentication import Authentication
 from trierarch.push.dead_ends import DeadEnds
 from trierarch.push.endpoints import Endpoints
 from trierarch.push.mesh import ContextSettings, Mesh
@@ -46,6 +47,7 @@ class PushContext:
     virtual_services: VirtualServices = field(default_factory=VirtualServices)
     destination_rules: DestinationRules = field(default_factory=DestinationRules)
     sidecars: Sidecars = field(default_factory=Sidecars)
+    authentication: Authentication = field(default_factory=Authentication)
     selectors: Selectors = field(default_factory=Selectors)
     dead_ends: DeadEnds = field(default_factory=DeadEnds)
     changed: frozenset[ConfigKey] = frozenset()

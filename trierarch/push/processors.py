@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from trierarch.push.authentication import AuthenticationInputs, build_authentication
 from trierarch.push.changes import changed_config_keys
 from trierarch.push.context import PushContext
 from trierarch.push.dead_ends import DeadEndsInputs, build_dead_ends
@@ -84,6 +85,10 @@ def _sidecars(context: PushContext) -> SidecarsInputs:
     return SidecarsInputs(context.mesh, context.view.table("Sidecar"))
 
 
+def _authentication(context: PushContext) -> AuthenticationInputs:
+    return AuthenticationInputs(context.mesh, context.view.table("PeerAuthentication"))
+
+
 def _selectors(context: PushContext) -> SelectorsInputs:
     return SelectorsInputs(context.mesh, context.services, context.virtual_services, context.destination_rules)
 
@@ -101,6 +106,7 @@ PROCESSORS = (
     Processor("virtual_services", _virtual_services, build_virtual_services),
     Processor("destination_rules", _destination_rules, build_destination_rules),
     Processor("sidecars", _sidecars, build_sidecars),
+    Processor("authentication", _authentication, build_authentication),
     Processor("selectors", _selectors, build_selectors),
     Processor("dead_ends", _dead_ends, build_dead_ends),
 )
@@ -136,4 +142,5 @@ def _findings(context: PushContext) -> Iterator[Finding]:
     yield from context.virtual_services.remarks
     yield from context.destination_rules.remarks
     yield from context.sidecars.remarks
+    yield from context.authentication.remarks
     yield from context.dead_ends.remarks

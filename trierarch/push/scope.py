@@ -116,7 +116,7 @@ UNTOUCHED: Mapping[str, frozenset[str]] = MappingProxyType(
         "WorkloadGroup": _ALL,
         "AuthorizationPolicy": _ALL - {"LDS"},
         "RequestAuthentication": _ALL - {"LDS"},
-        "PeerAuthentication": frozenset({"RDS", "NDS"}),
+        "PeerAuthentication": frozenset({"LDS", "RDS", "NDS"}),
         "Secret": _ALL,
         "Telemetry": frozenset({"CDS", "EDS", "NDS"}),
         "WasmPlugin": frozenset({"CDS", "EDS", "NDS"}),
@@ -135,6 +135,7 @@ UNTOUCHED: Mapping[str, frozenset[str]] = MappingProxyType(
 
 VirtualService and Sidecar are not listed, though istiod skips EDS (and NDS) for them: both change which services are in
 reach, and here the set of a view, not a request of the client, decides which load assignments and names there are.
+PeerAuthentication changes LDS too, but only of workloads that it moves to another view.
 """
 
 UNTOUCHED_AT_ROUTERS: Mapping[str, frozenset[str]] = MappingProxyType({"Gateway": frozenset({"EDS", "NDS"})})

@@ -91,7 +91,8 @@ class SidecarScope:
     `services`: everything that gets clusters, in service order: imports and, besides, destinations of imported virtual
     services. `rules`: hostname -> the destination rules that may apply to that service, for `traffic.select_rule`.
     `registry_only`: unknown destinations are refused; `egress_proxy` (host, subset, port) takes them instead.
-    `depends_on`: the objects whose change may change anything here, services apart (see `depends`).
+    `depends_on`: the objects whose change may change anything here, services apart (see `depends`); `namespaces`: where
+    policies of its own workloads or of the services in reach may stand.
     """
 
     key: ScopeKey
@@ -103,17 +104,19 @@ class SidecarScope:
     registry_only: bool
     egress_proxy: tuple[str, str, int] | None = None
     depends_on: frozenset[ConfigKey] = frozenset()
+    namespaces: frozenset[str] = frozenset()
     memo: ScopeMemo = field(default_factory=ScopeMemo)
 
     def depends(self, key: ConfigKey) -> bool:
         """Whether a change of this service, endpoint set or other scoped object may change anything here.
 
-        Services are asked of `by_host`: a set of their keys would be the largest part of every scope.
+        Services are asked of `by_host`: a set of their keys would be the largest part of every scope. A new policy is
+        not among `depends_on` yet, so policies are asked by their namespace.
         """
         if key.kind in ("ServiceEntry", "Endpoints"):
             service = self.by_host.get(key.name)
             return (service is not None and service.namespace == key.namespace) or key in self.depends_on
-        return key in self.depends_on
+        return key in self.depends_on or (key.kind == "PeerAuthentication" and key.namespace in self.namespaces)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -193,6 +196,9 @@ def build_scope(key: ScopeKey, context: PushContext, previous: SidecarScope | No
         registry_only=_registry_only(inputs),
         egress_proxy=_egress_proxy(inputs),
         depends_on=imported | ruling | ({config_key(inputs.sidecar.key)} if inputs.sidecar else set()),
+        namespaces=frozenset(
+            (key.namespace, inputs.mesh.root_namespace, *(each.namespace for each in by_host.values()))
+        ),
         memo=ScopeMemo(inputs, derived.made, derived.reached, imported, ruling),
     )
 

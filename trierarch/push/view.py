@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.config.objects import ObjectKey
+from trierarch.push.authentication import BOTH_KINDS, PeerModes
 from trierarch.push.model import NOWHERE, Locality
 from trierarch.push.networks import augmented, locality_of_labels, topology_of_labels
 from trierarch.push.proxy import Interception, ProxyType
@@ -74,7 +75,8 @@ class InboundKey:
     """What decides a proxy's inbound configuration.
 
     `address` is the proxy's first IP where the configuration names it (mode NONE, Sidecar ingress without bind or with
-    defaultEndpoint 0.0.0.0), else "". `headers` and `exact_balance`: as for the outbound key.
+    defaultEndpoint 0.0.0.0), else "". `peers`: which connections it accepts. `headers` and `exact_balance`: as for
+    the outbound key.
     """
 
     type: ProxyType
@@ -87,6 +89,7 @@ class InboundKey:
     http10: bool
     idle_timeout: float | None
     istio_version: str
+    peers: PeerModes = BOTH_KINDS
     exact_balance: bool = False
     headers: ProxyHeaders | None = None
     capabilities: Capabilities
@@ -103,7 +106,8 @@ class View:
 def select_view(proxy: Proxy, context: PushContext) -> View:
     """The view of a proxy in a snapshot (xds-server.md §4.6).
 
-    Ask again whenever a snapshot may have changed the answer: services, workloads, Sidecars, or labels selected by.
+    Ask again whenever a snapshot may have changed the answer: services, workloads, Sidecars, policies, or labels
+    selected by.
     """
     workload = find_workload(proxy, context)
     labels = labels_of(proxy, workload, context)
@@ -124,6 +128,7 @@ def select_view(proxy: Proxy, context: PushContext) -> View:
             http10=proxy.http10,
             idle_timeout=proxy.idle_timeout,
             istio_version=proxy.istio_version,
+            peers=_peers(proxy, labels, context),
             exact_balance=proxy.balances_inbound,
             headers=proxy.headers,
             capabilities=proxy.capabilities,
@@ -168,6 +173,13 @@ def _names_own_address(proxy: Proxy, sidecar: ConfigObject[Sidecar] | None) -> b
     ingress = sidecar.spec.ingress if sidecar else ()
     own = any(not listener.bind or listener.default_endpoint.startswith(("0.0.0.0:", "[::]:")) for listener in ingress)
     return own or proxy.interception is Interception.NONE
+
+
+def _peers(proxy: Proxy, labels: Mapping[str, str], context: PushContext) -> PeerModes:
+    """Which connections a sidecar accepts; gateways go by their own configuration."""
+    if proxy.type is not ProxyType.SIDECAR:
+        return BOTH_KINDS
+    return context.authentication.of(proxy.namespace).of(labels.items())
 
 
 def find_workload(proxy: Proxy, context: PushContext) -> WorkloadInstance | None:
