@@ -5,6 +5,7 @@ How a call ends                         what the peer sees
   it raises RemoteError                 that status
   it crashes                            INTERNAL, and the crash is reported
   its deadline passes                   DEADLINE_EXCEEDED
+  the peer does not take a message      UNAVAILABLE
   the server drains or is cancelled     UNAVAILABLE
   any of these within a message         RST_STREAM: trailers would follow half a message
   the peer resets or goes away          nothing
@@ -20,6 +21,7 @@ from grpclib.const import Status
 from grpclib.metadata import encode_grpc_message
 from h2.errors import ErrorCodes
 
+from actors.grpc.budget import Budget
 from actors.grpc.http2 import TrioStream, open_stream
 from actors.grpc.requests import CONTENT_TYPE, Headers, Refusal, Request, read_request
 from actors.grpc.serving import Serving
@@ -65,6 +67,8 @@ class Call:
         self._request = request
         self._peer = peer
         self._answering = False
+        self.abandoned = False
+        """Whether its peer gave it up."""
         timeout = inf if request.timeout is None else request.timeout
         self._scope = trio.CancelScope(deadline=trio.current_time() + timeout)
         self._if_cancelled = _TOO_LATE
@@ -118,6 +122,7 @@ class Call:
 
     def cancel(self) -> None:
         """Stop the handler of a call whose peer does not wait for it."""
+        self.abandoned = True
         self._scope.cancel()
 
     def drain(self) -> None:
@@ -160,14 +165,16 @@ class Call:
 class Dispatcher(protocol.AbstractHandler):
     """Starts the handler of each stream that grpclib announces, and stops it when grpclib says so."""
 
-    def __init__(self, nursery: trio.Nursery, serving: Serving, peer: Peer) -> None:
+    def __init__(self, nursery: trio.Nursery, serving: Serving, peer: Peer, wasted_calls: Budget) -> None:
         self._nursery = nursery
         self._serving = serving
         self._totals = serving.totals
+        self._wasted_calls = wasted_calls
         self.peer = peer
         """Who calls; its identities are known after the handshake."""
+        self.refusing = False
+        """Whether calls are refused from now on."""
         self._calls: dict[protocol.Stream, Call] = {}
-        self._draining = False
         self._idle = trio.Event()
 
     @property
@@ -182,14 +189,21 @@ class Dispatcher(protocol.AbstractHandler):
                 self._totals.calls_refused += 1
                 end_stream(open_stream(stream), refusal.headers())
                 release_stream()
-            case Request() as request if not self._draining:
+            case Request() as request if not self._full():
                 self._totals.calls_accepted += 1
+                self._totals.calls_open += 1
                 call = self._calls[stream] = Call(open_stream(stream), request, self.peer)
                 self._nursery.start_soon(self._serve, stream, call, release_stream)
             case Request():
                 self._totals.calls_refused += 1
                 open_stream(stream).reset_nowait(ErrorCodes.REFUSED_STREAM)  # safe to try elsewhere, RFC 9113 §8.7
                 release_stream()
+
+    def _full(self) -> bool:
+        """Whether a further call must be refused."""
+        limits = self._serving.limits
+        full = len(self._calls) >= limits.max_concurrent_streams or self._totals.calls_open >= limits.max_calls
+        return full or self.refusing
 
     def cancel(self, stream: protocol.Stream) -> None:
         """The peer has reset a stream."""
@@ -203,7 +217,7 @@ class Dispatcher(protocol.AbstractHandler):
 
     async def drain(self) -> None:
         """Take no more calls, end those that are open, and wait until the last handler has ended."""
-        self._draining = True
+        self.refusing = True
         for call in self._calls.values():
             call.drain()
         if self._calls:
@@ -214,8 +228,11 @@ class Dispatcher(protocol.AbstractHandler):
             await call.serve(self._serving.handlers[call.method], self._crashed)
         finally:
             del self._calls[stream]
+            self._totals.calls_open -= 1
+            if not call.abandoned:
+                self._wasted_calls.refund(1)
             release_stream()
-            if self._draining and not self._calls:
+            if self.refusing and not self._calls:
                 self._idle.set()
 
     def _crashed(self, crash: Exception) -> None:

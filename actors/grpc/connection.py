@@ -11,12 +11,17 @@ from math import inf
 import trio
 
 from actors.grpc.calls import Dispatcher, unwrap
+from actors.grpc.faults import PeerFault
 from actors.grpc.http2 import TrioProtocol
 from actors.grpc.liveness import Liveness, Verdict
+from actors.grpc.meter import FrameMeter
 from actors.grpc.serving import Serving
 from actors.grpc.tls import TlsTransport
 from actors.grpc.transport import SocketTransport
 from actors.ports import Peer
+
+_MOST_DISCARDED = 64
+"""Reads of 64 KiB that a peer may still make us do when it is dismissed."""
 
 
 async def serve_connection(sock: socket.socket, address: str, serving: Serving, connections: set["Connection"]) -> None:
@@ -44,18 +49,20 @@ class Connection:
     def __init__(self, sock: socket.socket, address: str, serving: Serving, nursery: trio.Nursery) -> None:
         self._limits = serving.limits
         self._totals = serving.totals
+        self._on_fault = serving.on_fault
         self._transport = (
             SocketTransport(sock, nursery, serving.limits)
             if serving.tls is None
             else TlsTransport(sock, nursery, serving.limits, serving.tls)
         )
-        self._dispatcher = Dispatcher(nursery, serving, Peer(address=address))
-        self._protocol = TrioProtocol(self._dispatcher, self._transport, serving.limits)
+        now = trio.current_time()
+        self._meter = FrameMeter(serving.limits, now)
+        self._dispatcher = Dispatcher(nursery, serving, Peer(address=address), self._meter.calls)
+        self._protocol = TrioProtocol(self._dispatcher, self._transport, serving.limits, serving.large_messages)
         self._liveness = Liveness(
-            interval=serving.limits.keepalive_interval,
-            timeout=serving.limits.keepalive_timeout,
-            now=trio.current_time(),
+            interval=serving.limits.keepalive_interval, timeout=serving.limits.keepalive_timeout, now=now
         )
+        self._busy_at = now
         self._begun = False
         self._gone = trio.Event()
 
@@ -67,10 +74,7 @@ class Connection:
     async def run(self) -> None:
         """Shake hands, then read until the peer, the network or the server has had enough."""
         try:
-            with trio.move_on_after(self._limits.handshake_timeout) as greeting:
-                await self._begin()
-                await self._read(greeting)
-            self._totals.handshakes_timed_out += greeting.cancelled_caught
+            await self._serve()
         except OSError:
             # Not left to the nursery: an exception that cancels its siblings is held by the traces of their Cancelled,
             # in a cycle (trio 0.35 on Python 3.11), and the control plane runs with the garbage collector off.
@@ -85,15 +89,33 @@ class Connection:
             self._protocol.connection.goaway()
 
     def keep_alive(self, now: float) -> None:
-        """To be called now and then: ask a silent peer for a sign of life, abort a dead one."""
+        """To be called now and then: ask a silent peer for a sign of life, part with one that is dead or idle."""
+        if self._transport.is_closing():
+            return
+        stuck_since = self._transport.stuck_since
+        if stuck_since is not None and now - stuck_since >= self._limits.stuck_timeout:
+            self._totals.peers_stuck += 1
+            self.abort()
+            return
         match self._liveness.check(now):
-            case Verdict.ASK if self._begun and not self._transport.is_closing():
+            case Verdict.ASK if self._begun:
                 self._protocol.connection.ping()
             case Verdict.BURY:
                 self._totals.peers_dead += 1
                 self.abort()
             case _:
-                pass
+                self._retire(now)
+
+    def _retire(self, now: float) -> None:
+        """Ask a peer that has had no call for long to leave; close at the next sweep if it has not."""
+        if self._dispatcher.open_calls or not self._begun:
+            self._busy_at = now
+        elif self._dispatcher.refusing:
+            self._transport.close()
+        elif now - self._busy_at >= self._limits.idle_timeout:
+            self._totals.peers_idle += 1
+            self._dispatcher.refusing = True
+            self.goaway()
 
     async def drain(self) -> None:
         """Say GOAWAY, end all calls, send what is unsent, and wait until the peer has closed. May take for ever."""
@@ -114,6 +136,16 @@ class Connection:
         self._protocol.connection_lost(None)
         self._gone.set()
 
+    async def _serve(self) -> None:
+        try:
+            with trio.move_on_after(self._limits.handshake_timeout) as greeting:
+                await self._begin()
+                await self._read(greeting)
+            self._totals.handshakes_timed_out += greeting.cancelled_caught
+        except PeerFault as fault:
+            self._dismiss(fault)
+            await self._see_off()
+
     async def _begin(self) -> None:
         await self._transport.handshake()
         self._dispatcher.peer = replace(self._dispatcher.peer, identities=self._transport.identities())
@@ -127,6 +159,36 @@ class Connection:
             if not data:
                 return
             self._liveness.heard(trio.current_time())
-            self._protocol.data_received(data)
+            await self._process(data)
             if self._protocol.processor.greeted:
                 greeting.deadline = inf
+
+    async def _process(self, data: bytes) -> None:
+        """Process what was read, step by step, and rest if it was more than a peer may ask of us."""
+        now = trio.current_time()
+        self._meter.sent(self._protocol.connection.data_sent)
+        steps = iter(self._meter.steps(data, now))
+        self._protocol.data_received(next(steps))
+        for step in steps:
+            await trio.lowlevel.checkpoint()
+            self._protocol.data_received(step)
+        pause = self._meter.pause(len(data), now)
+        if pause:
+            await trio.sleep(pause)
+
+    def _dismiss(self, fault: PeerFault) -> None:
+        """End all calls and say GOAWAY."""
+        self._totals.peers_dismissed += 1
+        self._on_fault(self._dispatcher.peer.address, fault)
+        self._protocol.connection.dismiss(fault)
+        self._dispatcher.close()
+
+    async def _see_off(self) -> None:
+        """Let the peer read why it must go: a socket that is closed with unread input takes its last words back."""
+        if self._transport.stuck_since is not None:
+            return
+        self._transport.finish()
+        with trio.move_on_after(self._limits.farewell):
+            for _ in range(_MOST_DISCARDED):
+                if not await self._transport.discard():
+                    return

@@ -22,35 +22,27 @@ from typing import cast
 import trio
 from grpclib import protocol
 from grpclib.config import Configuration
+from grpclib.const import Status
 from grpclib.utils import Wrapper
-from h2.config import H2Configuration
-from h2.connection import H2Connection
+from h2.connection import ConnectionState, H2Connection
 from h2.errors import ErrorCodes
 from h2.events import Event, RemoteSettingsChanged
-from h2.settings import SettingCodes, Settings
+from h2.exceptions import ProtocolError
 
+from actors.grpc.bounded_h2 import H2_CONFIGURATION, BoundedH2Connection
+from actors.grpc.budget import Allowance
+from actors.grpc.faults import PeerFault
 from actors.grpc.flag import Flag
-from actors.grpc.framing import DataFrames, goaway_frame, prefixed
+from actors.grpc.framing import DataFrames, Piece, goaway_frame, prefixed
 from actors.grpc.limits import Limits
 from actors.grpc.messages import MessageBuffer
 from actors.grpc.requests import Headers
 from actors.grpc.transport import SocketTransport
 from actors.ports import StreamClosed
-from protocol.errors import LocalError
+from protocol.errors import LocalError, RemoteError
 
 _CONFIGURATION = Configuration().__for_server__()
 """grpclib's own settings. Its windows and keepalive are not used: `Limits` has ours."""
-
-_H2_CONFIGURATION = H2Configuration(
-    client_side=False,
-    # Any byte has a meaning: bad headers are refused call by call (actors.grpc.requests), not by ending the connection.
-    header_encoding="latin-1",
-    validate_inbound_headers=False,
-    normalize_inbound_headers=False,
-    # Ours are right as they are written.
-    validate_outbound_headers=False,
-    normalize_outbound_headers=False,
-)
 
 _PING_DATA = b"keepaliv"
 
@@ -60,6 +52,7 @@ class TrioStream(protocol.Stream):
 
     connection: "TrioConnection"
     buffer: MessageBuffer
+    window_updated: Flag
     id: int
     _transport: SocketTransport
 
@@ -84,7 +77,7 @@ class TrioStream(protocol.Stream):
     def init_stream(self, stream_id: int, connection: protocol.Connection) -> None:
         """Get the number under which the peer knows this stream."""
         super().init_stream(stream_id, connection)
-        self.buffer = MessageBuffer(partial(connection.ack, stream_id), self._limits.max_message_size)
+        self.buffer = MessageBuffer(partial(connection.ack, stream_id), self._limits, self.connection.large_messages)
 
     @property
     def closable(self) -> bool:
@@ -111,16 +104,17 @@ class TrioStream(protocol.Stream):
         """Send one gRPC message whose body is `buffers`, a batch at a time, as the windows and the transport admit.
 
         Returns when its last byte is in the transport. Cancelled earlier, it has sent nothing or is `cut_off`.
-        Raises `StreamClosed`.
+        Raises `StreamClosed`, and `RemoteError` if the peer does not take it in time.
         """
         if self._sending or self.cut_off:
             raise LocalError("a message was begun before the one before it was complete")
         self._sending = True
         try:
             frames = DataFrames(self.id, prefixed(buffers))
+            deadline = trio.current_time() + self._limits.time_for(frames.remaining)
             while frames.remaining:
                 await trio.lowlevel.checkpoint()
-                self._send_batch(frames, await self._wait_for_window())
+                self._send_batch(frames, await self._wait_for_window(deadline))
         finally:
             self._sending = False
 
@@ -128,18 +122,24 @@ class TrioStream(protocol.Stream):
         """Whether `send_message` would have to wait for its turn, a window or the transport."""
         return self._sending or (self.closable and not (self.connection.write_ready.is_set() and self._window() > 0))
 
-    async def _wait_for_window(self) -> int:
+    async def _wait_for_window(self, deadline: float) -> int:
         """Wait until the transport and both windows have room. Returns the windows' (> 0)."""
         while True:
             self.require_open()
             window = self._window()
             if not self.connection.write_ready.is_set():
-                await self.connection.write_ready.wait()
+                await self._wait_for(self.connection.write_ready, deadline)
             elif window <= 0:
                 self.window_updated.clear()
-                await self.window_updated.wait()
+                await self._wait_for(self.window_updated, deadline)
             else:
                 return window
+
+    async def _wait_for(self, room: Flag, deadline: float) -> None:
+        with trio.move_on_at(deadline) as waiting:
+            await room.wait()
+        if waiting.cancelled_caught:
+            raise RemoteError(Status.UNAVAILABLE.value, "The peer does not read what it is sent")
 
     def _window(self) -> int:
         """What the peer lets us send now. A change of its settings can make it negative (RFC 9113 §6.9.2)."""
@@ -170,9 +170,13 @@ class TrioConnection(protocol.Connection):
     write_ready: Flag
     _transport: SocketTransport
 
-    def __init__(self, h2_connection: H2Connection, transport: SocketTransport, limits: Limits) -> None:
+    def __init__(
+        self, h2_connection: H2Connection, transport: SocketTransport, limits: Limits, large_messages: Allowance
+    ) -> None:
         super().__init__(h2_connection, transport, config=_CONFIGURATION)
         self._limits = limits
+        self.large_messages = Allowance(2 * limits.max_message_size, within=large_messages)
+        """What the large messages that arrive here may hold."""
         self.write_ready = Flag(is_set=True)
         self.stream_close_waiter = Flag()
 
@@ -187,6 +191,10 @@ class TrioConnection(protocol.Connection):
         if extra > 0:
             self._connection.increment_flow_control_window(extra)
         self.flush()
+
+    def feed(self, data: Piece) -> list[Event]:
+        """What the peer's next bytes mean. Raises h2's `ProtocolError`."""
+        return self._connection.receive_data(data)
 
     def flush(self) -> None:
         """Send what h2 wants to say, unless nobody listens."""
@@ -208,6 +216,12 @@ class TrioConnection(protocol.Connection):
         if not self.is_closing():
             self._transport.write(goaway_frame())
 
+    def dismiss(self, fault: PeerFault) -> None:
+        """Tell the peer why it must go. Nothing can be sent after that, not even trailers."""
+        if self._connection.state_machine.state is not ConnectionState.CLOSED:
+            self._connection.close_connection(fault.code, fault.reason.encode())
+        self.flush()
+
     def close(self) -> None:
         """Close the transport, after h2's last word (which may be why: GOAWAY with an error)."""
         self.flush()
@@ -216,11 +230,7 @@ class TrioConnection(protocol.Connection):
 
 
 class TrioEventsProcessor(protocol.EventsProcessor):
-    """Hands h2's events to streams.
-
-    Every frame that a peer sends passes `process` as an event: the one place where a budget for the cheap ones
-    (RST_STREAM, PING, SETTINGS, empty DATA) can be charged, and a peer that exceeds it be closed.
-    """
+    """Hands h2's events to streams. What they may cost was judged before, by `actors.grpc.meter`."""
 
     greeted = False
     """Whether the peer's first SETTINGS came: it speaks HTTP/2."""
@@ -242,9 +252,15 @@ class TrioProtocol(protocol.H2Protocol):
     processor: TrioEventsProcessor
     connection: TrioConnection
 
-    def __init__(self, dispatcher: protocol.AbstractHandler, transport: SocketTransport, limits: Limits) -> None:
-        super().__init__(dispatcher, _CONFIGURATION, _H2_CONFIGURATION)
-        self.connection = TrioConnection(_make_h2_connection(limits), transport, limits)
+    def __init__(
+        self,
+        dispatcher: protocol.AbstractHandler,
+        transport: SocketTransport,
+        limits: Limits,
+        large_messages: Allowance,
+    ) -> None:
+        super().__init__(dispatcher, _CONFIGURATION, H2_CONFIGURATION)
+        self.connection = TrioConnection(BoundedH2Connection(limits), transport, limits, large_messages)
         self.processor = TrioEventsProcessor(dispatcher, self.connection)
         transport.start(self)
 
@@ -252,19 +268,16 @@ class TrioProtocol(protocol.H2Protocol):
         """Send our SETTINGS. For a transport that has shaken hands."""
         self.connection.begin()
 
-
-def _make_h2_connection(limits: Limits) -> H2Connection:
-    """A server's end of HTTP/2 that has said nothing yet, which is when h2 lets its settings be replaced."""
-    h2_connection = H2Connection(config=_H2_CONFIGURATION)
-    h2_connection.local_settings = Settings(
-        client=False,
-        initial_values={
-            SettingCodes.MAX_CONCURRENT_STREAMS: limits.max_concurrent_streams,
-            SettingCodes.MAX_HEADER_LIST_SIZE: H2Connection.DEFAULT_MAX_HEADER_LIST_SIZE,
-            SettingCodes.INITIAL_WINDOW_SIZE: limits.stream_window,
-        },
-    )
-    return h2_connection
+    def data_received(self, data: Piece) -> None:
+        """Process what arrived. Raises `PeerFault` if it breaks HTTP/2's rules."""
+        try:
+            events = self.connection.feed(data)
+        except ProtocolError as error:
+            raise PeerFault(error.error_code, str(error)) from None
+        self.connection.flush()
+        for event in events:
+            self.processor.process(event)
+        self.connection.flush()
 
 
 def open_stream(stream: protocol.Stream) -> TrioStream:

@@ -10,10 +10,13 @@ import errno
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 
 import trio
 
+from actors.grpc.budget import Allowance
 from actors.grpc.connection import Connection, serve_connection
+from actors.grpc.faults import PeerFault
 from actors.grpc.limits import Limits
 from actors.grpc.serving import Serving
 from actors.grpc.statistics import ServerStatistics, Totals
@@ -33,14 +36,24 @@ class Server:
         tls: ssl.SSLContext | None = None,
         *,
         on_crash: Callable[[Exception], None],
+        on_fault: Callable[[str, PeerFault], None] | None = None,
     ) -> None:
         """Serve `handlers` (by full method). `tls` must offer `h2` by ALPN, and decides about client certificates.
 
         `on_crash` is told each exception of a handler that is not a `RemoteError`; the server itself goes on.
+        `on_fault` is told the address of each peer whose connection is ended for breaking a rule, and which.
         """
         self._limits = limits or Limits()
         self._totals = Totals()
-        self._serving = Serving(handlers=handlers, limits=self._limits, tls=tls, totals=self._totals, on_crash=on_crash)
+        self._serving = Serving(
+            handlers=handlers,
+            limits=self._limits,
+            tls=tls,
+            totals=self._totals,
+            large_messages=Allowance(self._limits.large_messages),
+            on_crash=on_crash,
+            on_fault=on_fault or _ignore_fault,
+        )
         self._connections: set[Connection] = set()
         self._accepting = trio.CancelScope()
 
@@ -75,14 +88,7 @@ class Server:
         totals = self._totals
         return ServerStatistics(
             connections_open=len(self._connections),
-            calls_open=sum(connection.open_calls for connection in self._connections),
-            connections_accepted=totals.connections_accepted,
-            connections_broken=totals.connections_broken,
-            handshakes_timed_out=totals.handshakes_timed_out,
-            peers_dead=totals.peers_dead,
-            calls_accepted=totals.calls_accepted,
-            calls_refused=totals.calls_refused,
-            crashes=totals.crashes,
+            **asdict(totals),
         )
 
     async def _accept(self, listener: socket.socket, connections: trio.Nursery) -> None:
@@ -98,8 +104,11 @@ class Server:
                 await trio.sleep(self._limits.accept_pause)
 
     async def _serve_connection(self, sock: socket.socket, address: str) -> None:
-        """Serve one connection, unless a drain began since it was accepted and does not know of it."""
+        """Serve one connection, unless there are too many, or a drain began since it was accepted."""
         if self._accepting.cancel_called:
+            sock.close()
+        elif len(self._connections) >= self._limits.max_connections:
+            self._totals.connections_refused += 1
             sock.close()
         else:
             await serve_connection(sock, address, self._serving, self._connections)
@@ -148,3 +157,7 @@ def format_address(address: tuple[object, ...]) -> str:
     """A socket's address as `HOST:PORT`, an IPv6 host in brackets."""
     host, port = str(address[0]), address[1]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _ignore_fault(_address: str, _fault: PeerFault) -> None:
+    """For those who do not want to know."""

@@ -4,6 +4,8 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from actors.grpc.budget import Allowance
+from actors.grpc.faults import PeerFault
 from actors.grpc.limits import Limits
 from actors.grpc.statistics import Totals
 from actors.ports import StreamHandler
@@ -19,5 +21,9 @@ class Serving:
     tls: ssl.SSLContext | None
     """None: plain text."""
     totals: Totals
+    large_messages: Allowance
+    """What all large messages that arrive may hold."""
     on_crash: Callable[[Exception], None]
     """Is told each crash, so that somebody logs it. Must not raise."""
+    on_fault: Callable[[str, PeerFault], None]
+    """Is told whose connection was ended for which fault, so that somebody logs it. Must not raise."""

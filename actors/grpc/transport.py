@@ -53,6 +53,8 @@ class SocketTransport(asyncio.Transport):
         self._flow: WriteFlow | None = None
         self._full = False
         self._closing = False
+        self.stuck_since: float | None = None
+        """Since when the kernel has taken no byte of those that wait; None while none wait."""
 
     async def handshake(self) -> None:
         """Agree with the peer on protection: on none, here."""
@@ -74,6 +76,10 @@ class SocketTransport(asyncio.Transport):
             except BlockingIOError:
                 continue
 
+    async def discard(self) -> bool:
+        """Wait for bytes from the peer and forget them. False at the end. Raises OSError."""
+        return bool(await SocketTransport.receive(self))
+
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send bytes, or keep them until the kernel takes them."""
         self.write_pieces((bytes(data),))
@@ -86,6 +92,8 @@ class SocketTransport(asyncio.Transport):
         self._outgoing.extend(pieces)
         if not waiting:
             self._send_waiting()
+        elif self._outgoing.size > self._limits.max_unsent:
+            self.abort()
         self._tell_flow()
 
     async def flushed(self) -> None:
@@ -121,6 +129,7 @@ class SocketTransport(asyncio.Transport):
         """Give the kernel what waits; if it does not take everything, start a task for the rest."""
         if not self._send_some():
             self._empty.clear()
+            self.stuck_since = trio.current_time()
             self._nursery.start_soon(self._pump)
 
     def _send_some(self) -> bool:
@@ -139,8 +148,10 @@ class SocketTransport(asyncio.Transport):
         sent = False
         while not sent:
             await trio.lowlevel.wait_writable(self._socket)
+            self.stuck_since = trio.current_time()
             sent = self._send_some()
             self._tell_flow()
+        self.stuck_since = None
         self._empty.set()
 
     def _tell_flow(self) -> None:

@@ -5,6 +5,8 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.grpc.budget import Allowance
+from actors.grpc.limits import Limits
 from actors.grpc.messages import MessageBuffer
 from actors.ports import StreamClosed
 from protocol.errors import RemoteError
@@ -18,7 +20,7 @@ def message(body, compressed=0):
 def buffer(*chunks, limit=100, ended=True):
     """A buffer that received these chunks, and the list of sizes that it acknowledged."""
     acknowledged = []
-    received = MessageBuffer(acknowledged.append, limit)
+    received = MessageBuffer(acknowledged.append, Limits(max_message_size=limit), Allowance(limit))
     for chunk in chunks:
         received.add(chunk, len(chunk))
     if ended:
