@@ -41,8 +41,9 @@ from actors.ports import StreamClosed
 from protocol.errors import RemoteError
 from protocol.xds.events import Acked, Asked, Event, Nacked, NotServed, StaleNonce, Unsubscribed
 from protocol.xds.session import HEALTH
+from trierarch.envoy.names import touched_assignments
 from trierarch.envoy.node import decode_proxy
-from trierarch.envoy.types import LISTENER, ROUTE, TYPE_RULES
+from trierarch.envoy.types import ENDPOINT, LISTENER, ROUTE, TYPE_RULES
 from trierarch.push.open_pushes import OpenPushes
 from trierarch.push.proxy import ProxyType
 from trierarch.push.request import PushRequest
@@ -272,6 +273,8 @@ class Connection:
         self._place = Placed(context=push.context, view=push.view, scope=push.scope)
         record = _push_record(self._slot, self._place, push.request)
         record = replace(record, queued_at=push.queued_at, granted_at=push.granted_at)
+        if lost := self._slot.session.lost(ENDPOINT):
+            self._slot.session = self._slot.session.reminded(ENDPOINT, touched_assignments(lost, push.request))
         await self._offer(tuple(push.types), push.resources, record)
         self._outlets.scheduler.post(PushWritten(connection=self._slot.name))
         self._outlets.metrics.convergence_time.observe(trio.current_time() - push.queued_at)

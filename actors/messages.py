@@ -267,8 +267,9 @@ class Welcome:
 class PushTo:
     """From the push scheduler (control): offer these types to the client. The connection sends what differs.
 
-    `resources` holds the sets that are built already; what else of `types` the client watches by now is asked for.
-    `queued_at`, `granted_at`: monotonic seconds.
+    `resources` holds the sets that are built already: of `types`, and of types that follow them though they did not
+    change by themselves. What else of these the client watches by now is asked for. `queued_at`, `granted_at`:
+    monotonic seconds.
     """
 
     context: PushContext

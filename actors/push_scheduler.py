@@ -41,7 +41,7 @@ from trierarch.push.fleet import Fleet, Member, moving_request, union
 from trierarch.push.history import History
 from trierarch.push.queue import LARGE, PushQueue
 from trierarch.push.request import PushRequest
-from trierarch.push.scope import Skipped, affected_types, affects
+from trierarch.push.scope import Skipped, affected_types, affects, types_by_themselves
 from trierarch.push.sidecar_scope import build_scope
 from trierarch.push.status import Outcome, PushRecord
 from trierarch.push.view import select_view
@@ -342,7 +342,7 @@ class Scheduler:
             self._due[member.view].add_older(grant.name, grant.request)
             return
         built = self._built.get(member.view, {})
-        types = _types(grant.request, member.view)
+        affected = _types(grant.request, member.view)
         self._observe(grant)
         self._mailboxes[grant.name].post(
             PushTo(
@@ -350,8 +350,8 @@ class Scheduler:
                 view=member.view,
                 scope=self._scopes[member.view.outbound.scope],
                 request=grant.request,
-                types=types,
-                resources={url: built[url] for url in types if url in built},
+                types=_type_urls(types_by_themselves(grant.request, member.view)),
+                resources={url: built[url] for url in affected if url in built},
                 queued_at=grant.queued_at,
                 granted_at=trio.current_time(),
             )
@@ -365,7 +365,11 @@ class Scheduler:
 
 
 def _types(request: PushRequest, view: View) -> frozenset[str]:
-    return frozenset(TYPE_URLS[short] for short in affected_types(request, view) if short in TYPE_URLS)
+    return _type_urls(affected_types(request, view))
+
+
+def _type_urls(shorts: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(TYPE_URLS[short] for short in shorts if short in TYPE_URLS)
 
 
 def _is_large(

@@ -154,9 +154,9 @@ CASES: tuple[Case[Turn], ...] = (
 
 
 # --- responses -------------------------------------------------------------------------------------------------------
-def offer(rules: TypeRules, watch: Watch, resources: ResourceSet, *, following: bool = False) -> Offer | None:
+def offer(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Offer | None:
     """What a response must hold so that its client has this set; None: nothing is owed and nothing is new for it."""
-    new = news(watch, rules, resources, following=following)
+    new = news(watch, rules, resources)
     if not (new or watch.owed or watch.due):
         return None
     found = _select(rules, watch, new, resources)

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Protocol
 from protocol.xds import delta, sotw
 from protocol.xds.events import Event, NotServed, Response
 from protocol.xds.nonce import build_nonce
-from protocol.xds.subscription import NO_NAMES, Offer, Outcome, Watch, again, offered
+from protocol.xds.subscription import NO_NAMES, Offer, Outcome, Watch, again, losing, offered, reminded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -55,7 +55,7 @@ class Dialect(Protocol):
         """Step a watch by a request."""
         ...
 
-    def offer(self, rules: TypeRules, watch: Watch, resources: ResourceSet, /, *, following: bool) -> Offer | None:
+    def offer(self, rules: TypeRules, watch: Watch, resources: ResourceSet, /) -> Offer | None:
         """What a response must hold."""
         ...
 
@@ -99,6 +99,11 @@ class AdsSession:
         watch = self.watches.get(type_url)
         return watch.names if watch else NO_NAMES
 
+    def lost(self, type_url: str) -> frozenset[str]:
+        """The names of this type that went with what they belong to; the client was told nothing of them."""
+        watch = self.watches.get(type_url)
+        return watch.lost if watch else NO_NAMES
+
     def due(self, types: Iterable[str]) -> tuple[str, ...]:
         """Those of these types that are watched, and those that follow them, in the order of a push (§6.6)."""
         offered_now = set(types)
@@ -126,13 +131,16 @@ class AdsSession:
     ) -> tuple[AdsSession, Response | None]:
         """Offer the client this set. What it is owed or has not yet of it is the response; None if that is nothing.
 
-        `following`: the type is offered only because it follows another one, not because it changed itself.
+        `following`: the type is offered only because it follows another one, not because it changed itself. A name that
+        it has lost is then passed over: what it belonged to has gone too, and the client will forget it by itself.
         """
         watch = self.watches.get(type_url)
         if watch is None:
             return self, None
         rules = self.types[type_url]
-        made = self.dialect.offer(rules, watch, resources, following=following)
+        if following:
+            watch = losing(watch, rules, resources)
+        made = self.dialect.offer(rules, watch, resources)
         nonce = build_nonce(self.stream, self.responses + 1)
         session = self._with(type_url, offered(watch, resources, made, nonce))
         if made is None:
@@ -140,6 +148,11 @@ class AdsSession:
         buffers = self.dialect.encode(rules, made, resources.version, nonce)
         response = _build_response(type_url, resources.version, nonce, made, buffers)
         return replace(session._warming(type_url, made), responses=self.responses + 1), response
+
+    def reminded(self, type_url: str, names: frozenset[str]) -> AdsSession:
+        """The session that tells its client of these names in the next response, though nothing be new of them."""
+        watch = self.watches.get(type_url)
+        return self if watch is None else self._with(type_url, reminded(watch, names))
 
     def resumed(self) -> AdsSession:
         """The session as one that cannot be sure of what was written last: all that is watched is owed again."""
@@ -172,8 +185,7 @@ class AdsSession:
         """What has the name of something just sent is due in the types that follow, whatever its bytes."""
         session = self
         for url, watch in self._followers(type_url):
-            due = watch.due.union(*(watch.names & names for names in made.warming))
-            session = session._with(url, replace(watch, due=due))
+            session = session._with(url, reminded(watch, *made.warming))
         return session
 
 

@@ -126,13 +126,13 @@ CASES: tuple[Case[Turn], ...] = (
 
 
 # --- responses -------------------------------------------------------------------------------------------------------
-def offer(rules: TypeRules, watch: Watch, resources: ResourceSet, *, following: bool = False) -> Offer | None:
+def offer(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Offer | None:
     """What a response must hold so that its client has this set; None: nothing is owed and nothing is new for it.
 
     What follows a changed resource is due with it, but not after the first response of a watch: that answers a client
     which then asks for what follows, and is answered then (§6.14).
     """
-    new = news(watch, rules, resources, following=following)
+    new = news(watch, rules, resources)
     if not (new or watch.owed or watch.due):
         return None
     warming = (new.changed,) if watch.nonce else ()

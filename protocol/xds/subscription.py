@@ -70,8 +70,8 @@ class Watch:
     `nonce`: of the last response; `acked`: the last one accepted; `rejection`: the last NACK, until an ACK follows.
     `unsettled`: names in the responses since the last ACK, a set for each; `doubted`: a NACK came and no response since
     has made up for it. `due`: names that must be sent, changed or not, because what they belong to was sent
-    (`TypeRules.follows`). `pressed`: the next request is answered though it looks like an ACK (istiod's AlwaysRespond,
-    §6.4 case 5a).
+    (`TypeRules.follows`). `lost`: names that the set has lost while it only followed another. `pressed`: the next
+    request is answered though it looks like an ACK (istiod's AlwaysRespond, §6.4 case 5a).
     """
 
     names: frozenset[str]
@@ -81,6 +81,7 @@ class Watch:
     sent: ResourceSet = UNOFFERED
     owed: Owed | None = None
     due: frozenset[str] = NO_NAMES
+    lost: frozenset[str] = NO_NAMES
     unsettled: tuple[frozenset[str], ...] = ()
     doubted: bool = False
     pressed: bool = False
@@ -187,7 +188,7 @@ def renamed(watch: Watch, names: frozenset[str]) -> Watch:
         return watch
     gone = watch.names - names
     owed = watch.owed.without(gone) if watch.owed else None
-    return replace(watch, names=names, owed=owed, due=watch.due - gone)
+    return replace(watch, names=names, owed=owed, due=watch.due - gone, lost=watch.lost - gone)
 
 
 def again(watch: Watch, rules: TypeRules) -> Watch:
@@ -198,12 +199,23 @@ def again(watch: Watch, rules: TypeRules) -> Watch:
     return replace(watch, owed=Owed(names=held.union(watch.names, *watch.unsettled)))
 
 
+def reminded(watch: Watch, *names: frozenset[str]) -> Watch:
+    """Send what it watches of these names with the next response, changed or not."""
+    due = watch.due.union(*(watch.names & each for each in names))
+    return watch if due == watch.due else replace(watch, due=due)
+
+
+def losing(watch: Watch, rules: TypeRules, resources: ResourceSet) -> Watch:
+    """Note the names that go in a set which only follows another."""
+    gone = difference(watch.sent, resources).removed
+    lost = watch.lost | (gone if rules.wildcard else gone & watch.names)
+    return watch if lost == watch.lost else replace(watch, lost=lost)
+
+
 # --- steps of a response ---------------------------------------------------------------------------------------------
-def news(watch: Watch, rules: TypeRules, resources: ResourceSet, *, following: bool = False) -> Difference:
+def news(watch: Watch, rules: TypeRules, resources: ResourceSet) -> Difference:
     """What is new for this client in a set, of the names that it watches; after a NACK, all that it may not have.
 
-    `following`: the set is offered only because it follows another type. A name that it has lost is then passed over:
-    what it belonged to has gone too, and the client will forget it by itself.
     Nothing new since the last response means nothing at all: what was refused is not sent again by itself. And nothing
     is news to a client that waits for its first answer, which will hold all that it watches.
     """
@@ -212,8 +224,8 @@ def news(watch: Watch, rules: TypeRules, resources: ResourceSet, *, following: b
     latest = difference(watch.sent, resources)
     if not rules.wildcard:
         latest = latest.within(watch.names)
-    if following and latest.removed:
-        latest = Difference(latest.changed, NO_NAMES)
+    if watch.lost and latest.removed:
+        latest = Difference(latest.changed, latest.removed - watch.lost)
     if not (latest and watch.doubted):
         return latest
     unsure = NO_NAMES.union(*watch.unsettled)
@@ -252,8 +264,9 @@ def offered(watch: Watch, resources: ResourceSet, offer: Offer | None, nonce: st
     names = shared(watch.names, resources)
     if offer is None and watch.sent is resources and watch.owed is None and not watch.due:
         return watch
+    lost = _still_lost(watch.lost, resources, offer)
     if offer is None:
-        return replace(watch, names=names, sent=resources, owed=None, due=NO_NAMES)
+        return replace(watch, names=names, sent=resources, owed=None, due=NO_NAMES, lost=lost)
     return replace(
         watch,
         names=names,
@@ -261,9 +274,18 @@ def offered(watch: Watch, resources: ResourceSet, offer: Offer | None, nonce: st
         sent=resources,
         owed=None,
         due=NO_NAMES,
+        lost=lost,
         unsettled=_gathered((*watch.unsettled, *offer.told)),
         doubted=watch.doubted and not offer.whole,
     )
+
+
+def _still_lost(lost: frozenset[str], resources: ResourceSet, offer: Offer | None) -> frozenset[str]:
+    """Of the lost names those that have not come back, and of which nothing was said now."""
+    if not lost:
+        return lost
+    told = NO_NAMES.union(*offer.sent.names, offer.removed) if offer else NO_NAMES
+    return frozenset(name for name in lost - told if resources.get(name) is None)
 
 
 def _gathered(told: tuple[frozenset[str], ...]) -> tuple[frozenset[str], ...]:

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trierarch.envoy.names import ClusterName, inbound_cluster, outbound_cluster, parse_cluster_name
+from trierarch.envoy.names import (
+    ClusterName,
+    inbound_cluster,
+    outbound_cluster,
+    parse_cluster_name,
+    touched_assignments,
+)
+from trierarch.push.request import ConfigKey, PushRequest
 
 hosts = st.from_regex(r"(\*\.)?[a-z0-9-]{1,8}(\.[a-z0-9-]{1,8}){0,3}", fullmatch=True)
 subsets = st.from_regex(r"([a-z0-9][a-z0-9-]{0,8})?", fullmatch=True)
@@ -39,3 +46,13 @@ def test_names_are_istiods(formatted, expected):
 def test_a_name_without_four_parts_is_no_cluster_of_a_service(name):
     """Fixed clusters and malformed names parse to None, they do not raise."""
     assert parse_cluster_name(name) is None
+
+
+def test_which_assignments_a_request_touches():
+    """Those of services and endpoints that it names, all ports and subsets of them; all if it is forced."""
+    names = ("outbound|80||web.shop", "outbound|80|v1|web.shop", "outbound|80||other.shop", "local_cluster")
+    for kind in ("ServiceEntry", "Endpoints"):
+        request = PushRequest(keys=frozenset({ConfigKey(kind, "shop", "web.shop"), ConfigKey("Sidecar", "shop", "s")}))
+        assert touched_assignments(names, request) == {"outbound|80||web.shop", "outbound|80|v1|web.shop"}
+    assert touched_assignments(names, PushRequest(forced=True)) == set(names)
+    assert touched_assignments(names, PushRequest(keys=frozenset({ConfigKey("Sidecar", "", "web.shop")}))) == set()

@@ -8,7 +8,7 @@ from tests.push.fixtures import built, edited, scope_of, sidecar, snapshot, view
 from trierarch.push.changes import MESH_KEY
 from trierarch.push.proxy import NodeInfo, build_proxy
 from trierarch.push.request import ConfigKey, PushRequest
-from trierarch.push.scope import TYPES, Skipped, affected_types, affects
+from trierarch.push.scope import TYPES, Skipped, affected_types, affects, types_by_themselves
 
 MESH = """
     Service shop/web: {clusterIP: 10.0.0.1, ports: [{name: http, port: 80}], selector: {app: web}}
@@ -139,6 +139,24 @@ def test_types_of_a_mixed_or_forced_request():
         "RDS",
     )
     assert affected_types(PushRequest(forced=True), view_in(of_type("ztunnel"), snapshot(MESH))) == ()
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        (["Sidecar"], ("CDS", "LDS", "RDS", "NDS")),
+        (["VirtualService", "AuthorizationPolicy"], ("CDS", "LDS", "RDS", "NDS")),
+        (["VirtualService", "ServiceEntry"], TYPES),
+        (["Sidecar", "Endpoints"], TYPES),
+        (["Endpoints"], ("EDS",)),
+    ],
+)
+def test_endpoints_that_only_come_into_reach_or_go_do_not_change_by_themselves(kinds, expected):
+    """xds-server.md §5.3: a Sidecar or VirtualService alone sends no endpoints; what it brings is asked for."""
+    view = view_in(sidecar(), snapshot(MESH))
+    keys = frozenset(ConfigKey(kind, "shop", "x") for kind in kinds)
+    assert types_by_themselves(PushRequest(keys=keys), view) == expected
+    assert types_by_themselves(PushRequest(keys=keys, forced=True), view) == TYPES
 
 
 def test_a_change_of_the_mesh_is_a_key_of_its_own():

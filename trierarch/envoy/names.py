@@ -5,7 +5,12 @@ Other people's tools parse these, so they are istiod's to the letter. No resourc
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from trierarch.push.request import PushRequest
 
 VIRTUAL_OUTBOUND = "virtualOutbound"
 VIRTUAL_INBOUND = "virtualInbound"
@@ -60,3 +65,10 @@ def parse_cluster_name(name: str) -> ClusterName | None:
         return None
     direction, port, subset, host = parts
     return ClusterName(direction, int(port), subset, host)
+
+
+def touched_assignments(names: Iterable[str], request: PushRequest) -> frozenset[str]:
+    """Those of these names of load assignments whose service a request touches (xds-server.md §5.6)."""
+    hosts = {key.name for key in request.keys if key.kind in ("ServiceEntry", "Endpoints")}
+    parsed = ((name, parse_cluster_name(name)) for name in names)
+    return frozenset(name for name, parts in parsed if request.forced or (parts is not None and parts.host in hosts))

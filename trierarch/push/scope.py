@@ -142,12 +142,31 @@ UNTOUCHED_AT_ROUTERS: Mapping[str, frozenset[str]] = MappingProxyType({"Gateway"
 """What differs from `UNTOUCHED` for gateways."""
 
 
+REACHING: Mapping[str, frozenset[str]] = MappingProxyType(
+    {"VirtualService": frozenset({"EDS"}), "Sidecar": frozenset({"EDS"})}
+)
+"""Kind -> types in which a change of it alone changes only what is in reach. A client learns of that from its clusters,
+and forgets the endpoints of those that it loses by itself: nothing is said of these."""
+
+
 def affected_types(request: PushRequest, view: View) -> tuple[str, ...]:
     """The types in which a request may change something for a view that it affects, in push order."""
+    return _touched(request, view)
+
+
+def types_by_themselves(request: PushRequest, view: View) -> tuple[str, ...]:
+    """Those of the affected types that a request changes not only by changing what is in reach."""
+    return _touched(request, view, REACHING)
+
+
+def _touched(request: PushRequest, view: View, *exceptions: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
     if view.outbound.type is ProxyType.ZTUNNEL:
         return ()
     if request.forced:
         return TYPES
     table = {**UNTOUCHED, **UNTOUCHED_AT_ROUTERS} if view.outbound.type is ProxyType.ROUTER else UNTOUCHED
-    touched = {short for kind in {key.kind for key in request.keys} for short in _ALL - table.get(kind, frozenset())}
+    kinds = {key.kind for key in request.keys}
+    touched = {
+        short for kind in kinds for short in _ALL.difference(*(each.get(kind, ()) for each in (table, *exceptions)))
+    }
     return tuple(short for short in TYPES if short in touched)

@@ -173,8 +173,30 @@ def test_what_follows_says_nothing_of_names_that_are_gone(dialect):
     session, _ = talk.session.respond(EDS, build_set({"a": "1"}))
     followed, response = session.respond(EDS, EMPTY, following=True)
     assert response is None
-    assert followed.names(EDS) == {"a"}
+    assert (followed.names(EDS), followed.lost(EDS)) == ({"a"}, {"a"})
     _, response = session.respond(EDS, EMPTY)
     assert response is not None
-    _, response = followed.respond(EDS, build_set({"a": "1"}))
+    back, response = followed.respond(EDS, build_set({"a": "1"}))
     assert response is not None, "when it comes back it is news"
+    assert not back.lost(EDS)
+
+
+def test_a_client_can_be_reminded_of_what_it_lost(dialect):
+    """One that watches on though the cluster is gone is told once something is known to have changed there."""
+    talk = watching(dialect, EDS, world={EDS: build_set({"a": "1"})})
+    session, _ = talk.session.respond(EDS, EMPTY, following=True)
+    _, response = session.respond(EDS, EMPTY)
+    assert response is None, "of itself this is no news"
+    reminded, response = session.reminded(EDS, session.lost(EDS)).respond(EDS, EMPTY)
+    assert response is not None
+    assert not reminded.lost(EDS)
+    assert session.reminded(EDS, frozenset({"unwatched"})) is session
+    assert session.reminded(CDS, frozenset({"a"})) is session
+
+
+def test_what_was_lost_is_forgotten_with_its_subscription():
+    """Nothing is kept of names that the client no longer asks for."""
+    talk = watching(DIALECTS["delta"], EDS, world={EDS: build_set({"a": "1"})})
+    session, _ = talk.session.respond(EDS, EMPTY, following=True)
+    session, _ = session.receive(subscribe(EDS, minus=["a"]))
+    assert not session.lost(EDS)
