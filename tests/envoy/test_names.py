@@ -49,10 +49,9 @@ def test_a_name_without_four_parts_is_no_cluster_of_a_service(name):
 
 
 def test_which_assignments_a_request_touches():
-    """Those of services and endpoints that it names, all ports and subsets of them; all if it is forced."""
+    """Those of services and endpoints that it names, all ports and subsets of them."""
     names = ("outbound|80||web.shop", "outbound|80|v1|web.shop", "outbound|80||other.shop", "local_cluster")
     for kind in ("ServiceEntry", "Endpoints"):
         request = PushRequest(keys=frozenset({ConfigKey(kind, "shop", "web.shop"), ConfigKey("Sidecar", "shop", "s")}))
         assert touched_assignments(names, request) == {"outbound|80||web.shop", "outbound|80|v1|web.shop"}
-    assert touched_assignments(names, PushRequest(forced=True)) == set(names)
     assert touched_assignments(names, PushRequest(keys=frozenset({ConfigKey("Sidecar", "", "web.shop")}))) == set()

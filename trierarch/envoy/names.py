@@ -71,4 +71,4 @@ def touched_assignments(names: Iterable[str], request: PushRequest) -> frozenset
     """Those of these names of load assignments whose service a request touches (xds-server.md §5.6)."""
     hosts = {key.name for key in request.keys if key.kind in ("ServiceEntry", "Endpoints")}
     parsed = ((name, parse_cluster_name(name)) for name in names)
-    return frozenset(name for name, parts in parsed if request.forced or (parts is not None and parts.host in hosts))
+    return frozenset(name for name, parts in parsed if parts is not None and parts.host in hosts)
