@@ -161,7 +161,7 @@ class Scheduler:
         if self._context is not None:
             for name in self._admission.admit(trio.current_time()):
                 await self._welcome(name, self._context)
-            for grant in self._queue.grant(trio.current_time()):
+            for grant in self._queue.grant(trio.current_time(), self._is_built):
                 self._hand_out(grant, self._context)
 
     # --- connections -------------------------------------------------------------------------------------------------
@@ -332,14 +332,15 @@ class Scheduler:
             lambda reply: Generate(view=view, scope=scope, context=context, types=types, reply=reply),
         )
 
+    def _is_built(self, name: str) -> bool:
+        """Whether a member's sets are those of the newest snapshot. Else its push waits for them: they are next."""
+        member = self._fleet.get(name)
+        return member is None or member.view not in self._due
+
     def _hand_out(self, grant: Grant, context: PushContext) -> None:
         member = self._fleet.get(grant.name)
         if member is None or member.view is None:
             self._queue.done(grant.name)
-            return
-        if member.view in self._due:  # a newer snapshot was quicker, and its sets are not built yet
-            self._queue.done(grant.name)
-            self._due[member.view].add_older(grant.name, grant.request)
             return
         built = self._built.get(member.view, {})
         affected = _types(grant.request, member.view)

@@ -46,6 +46,17 @@ def test_what_waits_is_merged_and_keeps_its_place(queue):
     assert second.name == "b"
 
 
+def test_who_is_not_ready_keeps_its_place(queue):
+    """The others pass; the next time it is the first, also in the line for credits."""
+    for name in "abcd":
+        queue.offer(name, request("x"), 0.0)
+    assert [grant.name for grant in queue.grant(0.0, lambda name: name != "a")] == ["b", "c"]
+    queue.done("b")
+    assert [grant.name for grant in queue.grant(0.0, lambda name: name != "d")] == ["a"]
+    queue.done("c")
+    assert granted(queue) == ["d"]
+
+
 def test_what_comes_in_flight_goes_to_the_tail(queue):
     """A connection is never granted twice at a time; what came meanwhile is merged and waits behind the others."""
     queue.offer("a", request("x"), 0.0)

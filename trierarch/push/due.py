@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 class Due:
     """`request` is what all members of the view wait for, None: most of them wait for nothing.
 
-    `own` are the requests of single members, each of them whole: of those that came from another view, and of those
-    that a newer snapshot has overtaken before their push was handed out.
+    `own` are the requests of those that came from another view, each of them whole.
     """
 
     request: PushRequest | None = None
@@ -34,11 +33,6 @@ class Due:
         """A newer change concerns the whole view."""
         self.request = _merged(self.request, request)
         self.own = {name: older.merged(request) for name, older in self.own.items()}
-
-    def add_older(self, name: str, request: PushRequest) -> None:
-        """A member has waited for this already when the rest came."""
-        newer = self.of(name)
-        self.own[name] = request if newer is None else request.merged(newer)
 
     def add_newcomer(self, name: str, waited_for: PushRequest | None, request: PushRequest) -> None:
         """A member came from another view, where it had waited for something, because of this change."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from trierarch.push.request import PushRequest
 
@@ -85,13 +85,19 @@ class PushQueue:
         place = self._in_flight if name in self._in_flight else self._pending
         place[name] = _Waiting(request, large, now)
 
-    def grant(self, now: float) -> Iterator[Grant]:
-        """What may go out, one at each step, in order. The caller may stop anywhere and come back later."""
+    def grant(self, now: float, ready: Callable[[str], bool] = lambda _: True) -> Iterator[Grant]:
+        """What may go out, one at each step, in order. The caller may stop anywhere and come back later.
+
+        Who is not `ready` keeps its place in the line and lets the others pass.
+        """
         self._take_back_credits(now)
-        while self._short and len(self._holders) < self._limit:
-            yield self._send_off(*self._short.popitem(last=False), now)
-        while self._pending:
-            name, waiting = self._pending.popitem(last=False)
+        for name in tuple(self._short):
+            if len(self._holders) >= self._limit:
+                break
+            if ready(name):
+                yield self._send_off(name, self._short.pop(name), now)
+        for name in filter(ready, tuple(self._pending)):
+            waiting = self._pending.pop(name)
             if waiting.large and len(self._holders) >= self._limit:
                 self._short[name] = waiting
             else:
