@@ -43,7 +43,7 @@ from protocol.xds.events import Acked, Asked, Event, Nacked, NotServed, StaleNon
 from protocol.xds.session import HEALTH
 from trierarch.envoy.names import touched_assignments
 from trierarch.envoy.node import decode_proxy
-from trierarch.envoy.types import ENDPOINT, LISTENER, ROUTE, TYPE_RULES
+from trierarch.envoy.types import ENDPOINT, LISTENER, ROUTE, TYPE_RULES, needs_identity
 from trierarch.push.open_pushes import OpenPushes
 from trierarch.push.proxy import ProxyType
 from trierarch.push.request import PushRequest
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 log = get_logger("connection")
 
-INVALID_ARGUMENT, FAILED_PRECONDITION, UNAVAILABLE = 3, 9, 14
+INVALID_ARGUMENT, FAILED_PRECONDITION, UNAVAILABLE, UNAUTHENTICATED = 3, 9, 14, 16
 
 _ASKED = PushRequest(reasons={"proxyrequest": 1})
 _RETURNED = PushRequest(reasons={"restart": 1})
@@ -204,6 +204,8 @@ class Connection:
             if request.type_url == HEALTH:
                 return  # a report may come before the client has said who it is (xds-server.md §4.3)
             self._introduce(request)
+        if needs_identity(request.type_url):
+            raise RemoteError(UNAUTHENTICATED, f"only who has proved an identity is told of {request.type_url}")
         await self._step(request)
 
     def _introduce(self, request: Request) -> None:

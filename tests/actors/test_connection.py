@@ -175,6 +175,13 @@ async def test_a_node_that_makes_no_sense_ends_the_stream(stage):
     assert "nonsense" in stage.status.message
 
 
+async def test_a_client_without_identity_is_told_nothing_of_the_mesh_itself(stage):
+    """Debug types and kinds of configuration end its stream."""
+    await stage.request("istio.io/debug/syncz", node=NODE)
+    assert stage.status.code == 16
+    assert "istio.io/debug/syncz" in stage.status.message
+
+
 async def test_it_announces_itself_once_the_client_is_known(stage):
     """The scheduler learns of the proxy, and then of the types that it watches."""
     await stage.request(CLUSTER, node=NODE)

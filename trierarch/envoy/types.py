@@ -44,4 +44,17 @@ _RULES = (
     TypeRules(type_url=NAME_TABLE, short="NDS", order=6, wildcard=True),
 )
 TYPE_RULES: TypeTable = {rules.type_url: rules for rules in _RULES}
-"""The types that a stream may ask for; any other type URL ends it (§6.1)."""
+"""The types that a stream may ask for. Of any other nothing is ever sent, and the stream goes on; but see
+`needs_identity`."""
+
+_DEBUG = "istio.io/debug"
+_PARTS_OF_A_KIND = 3
+
+
+def needs_identity(type_url: str) -> bool:
+    """Whether a type is for operators' eyes: debug pages, and objects of the mesh by `GROUP/VERSION/KIND`.
+
+    Asking for one without an identity ends the stream (xds-server.md §6.1, §6.3).
+    """
+    parts = type_url.split("/")
+    return type_url.startswith(_DEBUG) or (len(parts) == _PARTS_OF_A_KIND and "." in parts[0])
