@@ -181,6 +181,12 @@ class Settings:
         True, parse_bool, "merge DestinationRules of one host", variable="ENABLE_ENHANCED_DESTINATIONRULE_MERGE"
     )
     http10: bool = setting(False, parse_bool, "accept HTTP/1.0", variable="PILOT_HTTP10")
+    skip_trust_domain_check: bool = setting(
+        False,
+        parse_bool,
+        "accept clients of any trust domain whose roots are known",
+        variable="PILOT_SKIP_VALIDATE_TRUST_DOMAIN",
+    )
 
     @property
     def features(self) -> Features:

@@ -1,23 +1,28 @@
 """Filter chains: which connections and what is done with them, each one encoded piece of a listener.
 
-A chain is planned as a value (`FilterChain`), built and encoded once for all listeners that have an equal one. A TLS
-context will be one more field of the value: the matrix of networking.md §4.7 multiplies chains before they are built.
+A chain is planned as a value (`FilterChain`), built and encoded once for all listeners that have an equal one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from protocol.proto.envoy.config.listener.v3 import Filter, FilterChainMatch, Listener
 from protocol.proto.envoy.config.listener.v3 import FilterChain as FilterChainMessage
 from trierarch.envoy.addresses import build_range
 from trierarch.envoy.http_connection import HttpConnection, build_http_connection
+from trierarch.envoy.inbound_tls import MeshServerTls, UserServerTls, build_server_socket
 from trierarch.envoy.packing import duration, encode
 from trierarch.envoy.source_metadata import source_metadata
 from trierarch.envoy.tcp_proxy import TcpProxy, build_tcp_filters
 from trierarch.envoy.units import Piece
 
+if TYPE_CHECKING:
+    from protocol.proto.envoy.config.core.v3 import TransportSocket
+
 RAW_BUFFER = "raw_buffer"
+TLS = "tls"
 PLAINTEXT_HTTP = ("http/1.1", "h2c")
 """Names that the HTTP inspector gives to what it has recognised."""
 HTTP10 = "http/1.0"
@@ -45,7 +50,8 @@ ANY_CONNECTION = ChainMatch()
 class FilterChain:
     """One chain. `match` None is left out of the message; ANY_CONNECTION is written as an empty one: both mean all.
 
-    `source`: path of the object that asked for it, for metadata. `outbound` chains limit the time of a handshake.
+    `source`: path of the object that asked for it, for metadata. `outbound` chains limit the time of a handshake. `tls`
+    is terminated; None: bytes are taken as they come.
     """
 
     name: str = ""
@@ -53,6 +59,7 @@ class FilterChain:
     filters: HttpConnection | TcpProxy
     source: str = ""
     outbound: bool = False
+    tls: MeshServerTls | UserServerTls | None = None
 
     @property
     def matches_all(self) -> bool:
@@ -82,9 +89,16 @@ def build_filter_chain(chain: FilterChain) -> FilterChainMessage:
         name=chain.name,
         filter_chain_match=None if chain.match is None else _build_match(chain.match),
         filters=_build_filters(chain.filters),
+        transport_socket=_build_socket(chain),
         metadata=source_metadata(chain.source),
         transport_socket_connect_timeout=duration(_CONNECT_TIMEOUT) if chain.outbound else None,
     )
+
+
+def _build_socket(chain: FilterChain) -> TransportSocket | None:
+    if chain.tls is None:
+        return None
+    return build_server_socket(chain.tls, http=isinstance(chain.filters, HttpConnection))
 
 
 def _build_filters(filters: HttpConnection | TcpProxy) -> list[Filter]:

@@ -34,14 +34,19 @@ _TLS_READ_BUFFER = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspector:
-    """A listener filter that looks at the first bytes. It stays off for connections to the ports of `except_ports`."""
+    """A listener filter that looks at the first bytes of a connection: of all, or by `ports` of its destination."""
 
     name: str
-    except_ports: tuple[int, ...] = ()
+    ports: tuple[int, ...] = ()
+    inverted: bool = False
 
-    def sparing(self, ports: tuple[int, ...]) -> Inspector:
-        """The same, off for these destination ports."""
-        return replace(self, except_ports=ports)
+    def off_at(self, ports: tuple[int, ...]) -> Inspector:
+        """The same, off for connections to these ports."""
+        return replace(self, ports=ports, inverted=False)
+
+    def only_at(self, ports: tuple[int, ...]) -> Inspector:
+        """The same, off for connections to other ports than these."""
+        return replace(self, ports=ports, inverted=True)
 
 
 TLS_INSPECTOR = Inspector(name="envoy.filters.listener.tls_inspector")
@@ -122,7 +127,9 @@ def _build_inspector(inspector: Inspector) -> ListenerFilter:
     tls = inspector.name == TLS_INSPECTOR.name
     message = TlsInspector(initial_read_buffer_size=_TLS_READ_BUFFER) if tls else HttpInspector()
     built = _listener_filter(inspector.name, message)
-    built.filter_disabled = _any_port(inspector.except_ports)
+    built.filter_disabled = _any_port(inspector.ports)
+    if inspector.inverted:
+        built.filter_disabled = ListenerFilterChainMatchPredicate(not_match=built.filter_disabled)
     return built
 
 

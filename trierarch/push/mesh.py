@@ -31,6 +31,7 @@ class Features:
     inbound_listener_merge: bool = False
     enhanced_rule_merge: bool = True
     http10: bool = False
+    skip_trust_domain_check: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

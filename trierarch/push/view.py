@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trierarch.config.proxy_config import ProxyHeaders
     from trierarch.config.sidecar import Sidecar
     from trierarch.push.context import PushContext
-    from trierarch.push.model import ServiceTarget
+    from trierarch.push.model import Endpoint, ServiceTarget
     from trierarch.push.proxy import Capabilities, IPMode, Proxy
     from trierarch.push.workloads import WorkloadInstance
 
@@ -192,10 +192,22 @@ def find_workload(proxy: Proxy, context: PushContext) -> WorkloadInstance | None
 
 
 def labels_of(proxy: Proxy, workload: WorkloadInstance | None, context: PushContext) -> Mapping[str, str]:
-    """A proxy's labels: its workload's, or those that it claims, over the fixed ones of its bootstrap."""
-    if workload is None:
-        return {**dict(proxy.static_labels), **dict(proxy.labels)}
-    return {**dict(proxy.static_labels), **workload.all_labels}
+    """A proxy's labels: its workload's, those of an endpoint that a ServiceEntry lists at its address, or those that it
+    claims; over the fixed ones of its bootstrap.
+    """
+    if workload is not None:
+        return {**dict(proxy.static_labels), **workload.all_labels}
+    listed = _listed_endpoint(proxy, context)
+    return {**dict(proxy.static_labels), **(dict(proxy.labels) if listed is None else listed.labels)}
+
+
+def _listed_endpoint(proxy: Proxy, context: PushContext) -> Endpoint | None:
+    """The first endpoint of a ServiceEntry with an address of the proxy."""
+    endpoints = context.endpoints
+    for address in proxy.ips:
+        for service in endpoints.external_at.get(address, ()):
+            return next(each for each in endpoints.of(service).endpoints if address in each.addresses)
+    return None
 
 
 def _locality(proxy: Proxy, labels: Mapping[str, str]) -> Locality:
