@@ -63,7 +63,7 @@ lint: $(VENV)/.ready
 	@$(BIN)/ruff format -q --check . && $(BIN)/ruff check -q . && $(BIN)/codespell $(CODE) tests docs *.md
 
 types: $(VENV)/.ready
-	@$(BIN)/mypy && $(BIN)/pyright --warnings
+	@$(BIN)/mypy && $(BIN)/pyright --warnings --pythonpath $(BIN)/python
 
 imports: $(VENV)/.ready
 	@$(BIN)/lint-imports --no-logo
