@@ -29,6 +29,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
+from protocol.errors import LocalError
 from protocol.xds import delta, sotw
 from protocol.xds.events import Event, NotServed, Response
 from protocol.xds.nonce import build_nonce
@@ -87,6 +88,14 @@ class AdsSession:
     def delta(cls, types: TypeTable, stream: str) -> AdsSession:
         """A new delta stream, `stream` as above."""
         return cls(dialect=delta, types=types, stream=stream)
+
+    def under(self, types: TypeTable) -> AdsSession:
+        """The session under other rules, for they may depend on who the client is. Raises `LocalError` once it has
+        asked for something.
+        """
+        if self.watches:
+            raise LocalError("the rules of a stream cannot change once something is watched")
+        return replace(self, types=types)
 
     # --- what there is to know ----------------------------------------------------------------------------------------
     @property

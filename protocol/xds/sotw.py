@@ -4,8 +4,8 @@ Theory. A request names everything that its client wants of a type. It is told a
 the type anew, with the last one it acknowledges (and may change the names), with any other one it is out of date. The
 cases of xds-server.md §6.4 are tried in their order and the first that holds decides: `CASES` is that table.
 
-A response cannot say that something is gone. Of the complete types (CDS, LDS) it holds everything, so that leaving out
-is removing; of the others only what is new, for Envoy drops what nothing refers to any more.
+A response cannot say that something is gone. Of the complete types (CDS, LDS) it holds everything that the client asks
+for, so that leaving out is removing; of the others only what is new, for Envoy drops what nothing refers to any more.
 """
 
 from __future__ import annotations
@@ -146,9 +146,9 @@ def offer(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Offer | Non
 
 def _select(rules: TypeRules, watch: Watch, new: Difference, resources: ResourceSet) -> Selection:
     """What to send: everything where everything is asked for, or where leaving out is removing."""
-    if rules.complete or (rules.wildcard and watch.owed):
+    if rules.wildcard and (rules.complete or watch.owed):
         return Selection(parts=resources.parts)
-    return select(wanted(watch, new), rules, resources)
+    return select(watch.names if rules.complete else wanted(watch, new), rules, resources)
 
 
 def encode(rules: TypeRules, made: Offer, version: str, nonce: str) -> tuple[bytes, ...]:

@@ -15,7 +15,8 @@ class TypeRules:
     """How one type behaves on a stream (xds-server.md §6.1 to §6.11).
 
     `order` is the place in a push (CDS 0, EDS 1, LDS 2, RDS 3, ...). `wildcard`: the client gets all resources whatever
-    it names. `complete`: a state-of-the-world response holds everything, so that leaving out is removing (CDS, LDS).
+    it names. `complete`: a state-of-the-world response holds all that the client is to have, so that leaving out is
+    removing (CDS, LDS).
     `follows`: resources of this type are due again, whatever their bytes, when the resource of the same name of that
     type was sent changed (EDS follows CDS). `placeholder` builds what answers a name that nothing defines; None: such a
     name stays unanswered (state of the world) or is reported removed (delta). `removals`: whether a delta client may be

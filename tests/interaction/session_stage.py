@@ -1,6 +1,7 @@
 """A stage for scenarios about one ADS session: the commands by which a story plays its client and its server.
 
-    connect sotw|delta              a new stream; what the client held is remembered for declarations
+    connect sotw|delta [by-name]    a new stream; what the client held is remembered for declarations; by-name: it asks
+                                    for clusters and listeners by name, as a client without a proxy does
     world TYPE name=content ...     these resources exist from now on; "/" begins another part of the set
     push [TYPE name=content ...]    the same, and everything watched is offered
     ask TYPE [name ...]             a request; delta: +name subscribes, -name unsubscribes, =name declares the version
@@ -25,7 +26,7 @@ from protocol.xds.requests import DeltaRequest, Nack, Request, SotwRequest
 from protocol.xds.resources import ResourceSet
 from protocol.xds.session import AdsSession
 from tests.protocol.xds.conversation import Conversation, Seen
-from tests.protocol.xds.tables import SHORT, TYPES, URL, build_part
+from tests.protocol.xds.tables import BY_NAME, SHORT, TYPES, URL, build_part
 
 
 class SessionStage:
@@ -78,11 +79,11 @@ class SessionStage:
         return " ".join([*words, f"rejected={watch.rejection.nonce}"] if watch.rejection else words)
 
     # --- the client ---------------------------------------------------------------------------------------------------
-    def do_connect(self, dialect: str) -> list[str]:
+    def do_connect(self, dialect: str, kind: str = "") -> list[str]:
         """Begin a stream."""
         self.streams += 1
-        make = {"sotw": AdsSession.sotw, "delta": AdsSession.delta}[dialect]
-        self.talk = Conversation(make(TYPES, f"s{self.streams}"), self.world)
+        session = {"sotw": AdsSession.sotw, "delta": AdsSession.delta}[dialect](TYPES, f"s{self.streams}")
+        self.talk = Conversation(session.under({"": TYPES, "by-name": BY_NAME}[kind]), self.world)
         self.names.clear()
         return [f"stream s{self.streams}"]
 

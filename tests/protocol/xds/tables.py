@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from protocol.xds.requests import DeltaRequest, Nack, SotwRequest
 from protocol.xds.resources import Part, Resource, ResourceSet, build_resource
@@ -39,6 +40,9 @@ RULES = (
     TypeRules(type_url=NDS, short="NDS", order=6, wildcard=True),
 )
 TYPES: Mapping[str, TypeRules] = {rules.type_url: rules for rules in RULES}
+BY_NAME: Mapping[str, TypeRules] = {**TYPES, **{url: replace(TYPES[url], wildcard=False) for url in (CDS, LDS)}}
+"""The rules of clients that ask for clusters and listeners by name."""
+
 SHORT = {rules.type_url: rules.short for rules in RULES}
 URL = {rules.short: rules.type_url for rules in RULES}
 

@@ -2,11 +2,12 @@
 
 import pytest
 
+from protocol.errors import LocalError
 from protocol.xds.events import NotServed
 from protocol.xds.resources import EMPTY, ResourceSet, digest
 from protocol.xds.session import HEALTH, MOST_REFUSED, AdsSession
 from tests.protocol.xds.conversation import Conversation
-from tests.protocol.xds.tables import CDS, EDS, LDS, NDS, RDS, TYPES, ask, build_part, build_set, subscribe
+from tests.protocol.xds.tables import BY_NAME, CDS, EDS, LDS, NDS, RDS, TYPES, ask, build_part, build_set, subscribe
 
 DIALECTS = {"sotw": (AdsSession.sotw, ask), "delta": (AdsSession.delta, subscribe)}
 
@@ -200,3 +201,13 @@ def test_what_was_lost_is_forgotten_with_its_subscription():
     session, _ = talk.session.respond(EDS, EMPTY, following=True)
     session, _ = session.receive(subscribe(EDS, minus=["a"]))
     assert not session.lost(EDS)
+
+
+def test_the_rules_can_depend_on_the_client(dialect):
+    """They are known once it has said who it is, and not changed under a subscription."""
+    begin, request = dialect
+    session = begin(TYPES, "s").under(BY_NAME)
+    assert session.types is BY_NAME
+    watched, _ = session.receive(request(CDS, "a"))
+    with pytest.raises(LocalError):
+        watched.under(TYPES)
