@@ -43,7 +43,7 @@ from protocol.xds.events import Acked, Asked, Event, Nacked, NotServed, StaleNon
 from protocol.xds.session import HEALTH
 from trierarch.envoy.names import touched_assignments
 from trierarch.envoy.node import decode_proxy
-from trierarch.envoy.types import ENDPOINT, LISTENER, ROUTE, TYPE_RULES, needs_identity
+from trierarch.envoy.types import ENDPOINT, LISTENER, ROUTE, TYPE_RULES, needs_identity, type_rules
 from trierarch.push.open_pushes import OpenPushes
 from trierarch.push.proxy import ProxyType
 from trierarch.push.request import PushRequest
@@ -215,6 +215,7 @@ class Connection:
         proxy = decode_proxy(request.node, self._outlets.cluster)
         if proxy.type is ProxyType.ZTUNNEL:
             raise RemoteError(FAILED_PRECONDITION, "a ztunnel needs ambient mode, which is off")
+        self._slot.session = self._slot.session.under(type_rules(proxy))
         self._slot.proxy = proxy
         peer = self._slot.port.peer.address
         log.info("stream_opened", connection=self._slot.name, node=proxy.node_id, peer=peer, delta=self._slot.delta)

@@ -15,69 +15,11 @@ import sys
 import traceback
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.conformance.cases import Case, Document, build_client, build_snapshot, load_cases, shared_folder
-from tests.conformance.comparing import KINDS, Json, Row, Tally, Verdict, compare_answers, order_free, without_tls
-from tests.conformance.protojson import to_plain
-from trierarch.envoy.generate import PartCache, generate
-from trierarch.envoy.memo import Memo
-from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, ROUTE, TYPE_RULES
-from trierarch.push.sidecar_scope import build_scope
-from trierarch.push.steps import run_steps
-from trierarch.push.view import select_view
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from protocol.xds.resources import ResourceSet
-    from trierarch.push.context import PushContext
-
-TYPES = {"clusters": CLUSTER, "endpoints": ENDPOINT, "listeners": LISTENER, "routes": ROUTE}
-
-
-def answer(node: Document, context: PushContext) -> dict[str, list[dict]]:
-    """What a client with this node would be sent: clusters, listeners, and the resources that these name."""
-    proxy = build_client(node)
-    view = select_view(proxy, context)
-    scope = run_steps(build_scope(view.outbound.scope, context))
-    memo, parts = Memo(100_000), PartCache()
-    sets = {kind: run_steps(generate(view, scope, context, url, memo, parts)) for kind, url in TYPES.items()}
-    clusters = [to_plain(CLUSTER, resource.body) for resource in sets["clusters"]]
-    listeners = [to_plain(LISTENER, resource.body) for resource in sets["listeners"]]
-    return {
-        "clusters": clusters,
-        "endpoints": _named(ENDPOINT, sets["endpoints"], _assignment_names(clusters)),
-        "listeners": listeners,
-        "routes": _named(ROUTE, sets["routes"], _route_names(listeners)),
-    }
-
-
-def _named(type_url: str, resources: ResourceSet, names: list[str]) -> list[dict]:
-    """The resources of these names, or what answers a name that nothing defines."""
-    placeholder = TYPE_RULES[type_url].placeholder
-    assert placeholder is not None
-    return [to_plain(type_url, (resources.get(name) or placeholder(name)).body) for name in names]
-
-
-def _assignment_names(clusters: list[dict]) -> list[str]:
-    return [cluster["eds_cluster_config"]["service_name"] for cluster in clusters if "eds_cluster_config" in cluster]
-
-
-def _route_names(listeners: list[dict]) -> list[str]:
-    return sorted({found["route_config_name"] for found in _find(listeners, "rds")})
-
-
-def _find(value: Json, key: str) -> Iterator[dict]:
-    """All objects under this key, at any depth."""
-    if isinstance(value, dict):
-        for name, item in value.items():
-            if name == key and isinstance(item, dict):
-                yield item
-            yield from _find(item, key)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _find(item, key)
+from tests.conformance.answers import answer
+from tests.conformance.cases import Case, Document, build_snapshot, load_cases, shared_folder
+from tests.conformance.comparing import KINDS, Row, Tally, Verdict, compare_answers, order_free, without_tls
 
 
 def run_case(case: Case, options: argparse.Namespace) -> list[Row]:
@@ -98,8 +40,8 @@ def run_case(case: Case, options: argparse.Namespace) -> list[Row]:
 
 
 def _is_wanted(node: Document, options: argparse.Namespace) -> bool:
-    """Whether this is a proxy of a type that is asked for; proxyless clients are another family."""
-    return node["id"].split("~")[0] in options.proxies and "grpc" not in node
+    """Whether this is a proxy of a type that is asked for."""
+    return node["id"].split("~")[0] in options.proxies
 
 
 def main(arguments: list[str] | None = None) -> int:

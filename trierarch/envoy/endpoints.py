@@ -21,8 +21,8 @@ from trierarch.envoy.packing import encode_resource
 from trierarch.envoy.split_horizon import ONE_NETWORK, Horizon
 from trierarch.envoy.units import Plan, Unit
 from trierarch.push.authentication import NO_POLICIES
-from trierarch.push.model import Locality
-from trierarch.push.proxy import ProxyType, SecretSource
+from trierarch.push.model import Locality, Resolution
+from trierarch.push.proxy import SecretSource
 from trierarch.push.traffic import select_rule
 
 if TYPE_CHECKING:
@@ -44,10 +44,17 @@ def plan_endpoints(key: OutboundKey, scope: SidecarScope, context: PushContext) 
     narrowing = Narrowing(key, context, Horizon(context.network_gateways, key.network, key.ip_mode))
     for service in scope.services:
         rule = select_rule(scope.rules.get(service.hostname, ()), key.scope.namespace, key.labels)
-        outlines = outline_clusters(service, rule, context.mesh, key.type is ProxyType.ROUTER)
-        listed = [outline for outline in outlines if outline.discovery is Discovery.EDS]
+        outlines = outline_clusters(service, rule, context.mesh, not key.knows_destinations)
+        listed = [outline for outline in outlines if _is_listed(outline, key)]
         for inputs in narrowing.select(service, listed):
             yield Unit(_build_assignment, inputs)
+
+
+def _is_listed(outline: ClusterOutline, key: OutboundKey) -> bool:
+    """Whether the client asks for the endpoints. A gRPC client asks always, but gets none where names are resolved."""
+    if key.is_proxyless:
+        return outline.service.resolution in (Resolution.CLIENT_SIDE, Resolution.PASSTHROUGH)
+    return outline.discovery is Discovery.EDS
 
 
 def _build_assignment(inputs: AssignmentInputs) -> tuple[Resource, ...]:

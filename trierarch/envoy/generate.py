@@ -19,6 +19,10 @@ from trierarch.envoy.clusters import plan_outbound_clusters
 from trierarch.envoy.clusters_fixed import plan_fixed_clusters
 from trierarch.envoy.clusters_inbound import plan_inbound_clusters
 from trierarch.envoy.endpoints import plan_endpoints
+from trierarch.envoy.grpc_clusters import plan_grpc_clusters
+from trierarch.envoy.grpc_listeners import plan_grpc_listeners
+from trierarch.envoy.grpc_routes import plan_grpc_routes
+from trierarch.envoy.grpc_servers import plan_grpc_servers
 from trierarch.envoy.listeners import plan_outbound_listeners
 from trierarch.envoy.listeners_inbound import plan_inbound_listeners
 from trierarch.envoy.routes import plan_outbound_routes
@@ -81,6 +85,17 @@ PARTS: PartTable = {
 }
 """Type URL -> its parts in the order in which a client is sent them (networking.md §2.2)."""
 
+PROXYLESS_PARTS: PartTable = {
+    CLUSTER: (OutboundPart("grpc clusters", plan_grpc_clusters),),
+    ENDPOINT: PARTS[ENDPOINT],
+    LISTENER: (
+        OutboundPart("grpc listeners", plan_grpc_listeners),
+        InboundPart("grpc servers", plan_grpc_servers),
+    ),
+    ROUTE: (OutboundPart("grpc routes", plan_grpc_routes),),
+}
+"""The same for gRPC clients and servers without a proxy (§4.11)."""
+
 
 class PartCache:
     """The parts of the newest snapshot, and of older ones as long as somebody still holds them.
@@ -133,7 +148,8 @@ def generate(
 
     Equal questions about one snapshot get the same object; so do views that share a key, part by part.
     """
-    return (yield from generate_parts(PARTS.get(type_url, ()), view, scope, context, memo, parts))
+    table = PROXYLESS_PARTS if view.outbound.is_proxyless else PARTS
+    return (yield from generate_parts(table.get(type_url, ()), view, scope, context, memo, parts))
 
 
 def generate_parts(

@@ -15,6 +15,7 @@ from protocol.proto.envoy.config.route.v3 import (
     RedirectAction,
     Route,
     RouteAction,
+    RouteActionMaxStreamDuration,
     WeightedCluster,
     WeightedClusterClusterWeight,
 )
@@ -66,7 +67,8 @@ class RouteInputs:
     """All that one route is built from. `owner` and `source` name the VirtualService; `port` is the listener's.
 
     `targets` and `mirrors` stand beside `rule.route` and `route_filters.mirrors(rule)`, one for each. `retry` is the
-    route's policy or the mesh's default.
+    route's policy or the mesh's default. `limits_streams`: the client is a gRPC client, to which the timeout is one of
+    streams.
     """
 
     rule: HttpRoute
@@ -77,6 +79,7 @@ class RouteInputs:
     targets: tuple[Target, ...]
     mirrors: tuple[str, ...]
     retry: HttpRetry
+    limits_streams: bool = False
 
 
 def build_route(inputs: RouteInputs) -> Route:
@@ -125,7 +128,11 @@ def _build_action(inputs: RouteInputs, changes: HeaderChanges, route: Route) -> 
     """Forwarding. The header changes of the only destination are the route's own."""
     rule = inputs.rule
     timeout = duration(rule.timeout or 0.0)
-    action = RouteAction(timeout=timeout, max_grpc_timeout=timeout)
+    action = RouteAction(timeout=timeout)
+    if inputs.limits_streams:
+        action.max_stream_duration = RouteActionMaxStreamDuration(max_stream_duration=timeout)
+    else:
+        action.max_grpc_timeout = timeout
     authority = changes.authority
     if rule.rewrite is not None:
         _apply_rewrite(action, rule.rewrite)

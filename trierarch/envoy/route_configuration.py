@@ -34,6 +34,11 @@ def route_configuration_pieces(name: str, hosts: Iterable[VirtualHostInputs]) ->
     return (Piece(_encode_head, name), *(virtual_host_piece(host) for host in hosts), _TAIL)
 
 
+def proxyless_pieces(name: str, hosts: Iterable[VirtualHostInputs]) -> tuple[Piece, ...]:
+    """A configuration for a gRPC client: there is nothing to say but its virtual hosts."""
+    return (Piece(_encode_head, name), *(virtual_host_piece(host) for host in hosts))
+
+
 def _encode_head(name: str) -> bytes:
     return encode(RouteConfiguration(name=name))
 

@@ -55,7 +55,12 @@ def select_session(service: Service, features: Features) -> Session | None:
 
 def build_session(session: Session) -> StatefulSessionPerRoute:
     """What a virtual host tells the filter."""
-    return StatefulSessionPerRoute(stateful_session=StatefulSession(session_state=_state(session)))
+    return StatefulSessionPerRoute(stateful_session=build_session_filter(session))
+
+
+def build_session_filter(session: Session) -> StatefulSession:
+    """A filter that keeps sessions itself, whatever the virtual host."""
+    return StatefulSession(session_state=_state(session))
 
 
 def _state(session: Session) -> TypedExtensionConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from protocol.proto.envoy.config.endpoint.v3 import ClusterLoadAssignment
@@ -12,6 +13,7 @@ from trierarch.envoy.packing import encode_resource
 if TYPE_CHECKING:
     from protocol.xds.resources import Resource
     from protocol.xds.types import TypeTable
+    from trierarch.push.proxy import Proxy
 
 _PREFIX = "type.googleapis.com/"
 CLUSTER = _PREFIX + "envoy.config.cluster.v3.Cluster"
@@ -49,6 +51,18 @@ TYPE_RULES: TypeTable = {rules.type_url: rules for rules in _RULES}
 
 _DEBUG = "istio.io/debug"
 _PARTS_OF_A_KIND = 3
+
+PROXYLESS_RULES: TypeTable = {
+    **TYPE_RULES,
+    CLUSTER: replace(TYPE_RULES[CLUSTER], wildcard=False),
+    LISTENER: replace(TYPE_RULES[LISTENER], wildcard=False),
+}
+"""The same for gRPC clients without a proxy: they ask for listeners and clusters by name (§7.2)."""
+
+
+def type_rules(proxy: Proxy) -> TypeTable:
+    """The rules that a client goes by."""
+    return PROXYLESS_RULES if proxy.is_proxyless else TYPE_RULES
 
 
 def needs_identity(type_url: str) -> bool:

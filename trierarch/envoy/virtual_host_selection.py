@@ -146,7 +146,7 @@ class _Draft:
     def _add_service(self, service: Service, port: int, routes: tuple[RouteInputs | DefaultRoute, ...]) -> None:
         view = self.table.view
         domains = service_domains(service, view.addresses(service), view.key.dns_domain)
-        if self.table.port == 0:
+        if self.table.port == 0 or view.key.is_proxyless:
             domains = with_port(domains, port)
         self._add(service.hostname, port, domains, routes, select_session(service, view.context.mesh.features))
 
@@ -263,6 +263,7 @@ def _route_inputs(
         targets=tuple(targets),
         mirrors=tuple(_target(table, destination).cluster for destination, _ in mirrors(rule)),
         retry=rule.retries or _default_retry(table.view),
+        limits_streams=table.view.key.is_proxyless,
     )
 
 

@@ -40,6 +40,17 @@ class PeerModes(NamedTuple):
         """The mode of a port of the workload."""
         return next((mode for number, mode in self.ports if number == port), self.default)
 
+    def settled(self, mutual: bool) -> PeerModes:
+        """The modes for a server that cannot tell both kinds of connection apart: where both are accepted it takes
+        those that its clients are told to make (networking.md §4.11).
+        """
+        chosen = MutualTlsMode.STRICT if mutual else MutualTlsMode.DISABLE
+
+        def settle(mode: MutualTlsMode) -> MutualTlsMode:
+            return chosen if mode is MutualTlsMode.PERMISSIVE else mode
+
+        return PeerModes(settle(self.default), tuple((port, settle(mode)) for port, mode in self.ports))
+
     @property
     def all(self) -> frozenset[MutualTlsMode]:
         """Every mode that some port has."""

@@ -69,6 +69,10 @@ class Capabilities:
     vhds: bool = False
 
 
+PROXYLESS_GRPC = "grpc"
+"""What such a client gives as GENERATOR."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proxy:
     """A client of the control plane. `id` is "pod.namespace", `node_id` the whole "type~ip~id~domain".
@@ -105,6 +109,11 @@ class Proxy:
     headers: ProxyHeaders | None = None
     capabilities: Capabilities = Capabilities()
     metadata: Mapping[str, object] = field(default_factory=dict, compare=False, hash=False, repr=False)
+
+    @property
+    def is_proxyless(self) -> bool:
+        """Whether it is a gRPC client or server that needs no proxy (networking.md §4.11)."""
+        return self.generator == PROXYLESS_GRPC
 
     @property
     def ip_mode(self) -> IPMode:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from trierarch.config import labels as names
 from trierarch.config.objects import ObjectKey
 from trierarch.push.authentication import BOTH_KINDS, PeerModes
 from trierarch.push.model import NOWHERE, Locality
 from trierarch.push.networks import augmented, locality_of_labels, topology_of_labels
-from trierarch.push.proxy import Interception, ProxyType
+from trierarch.push.proxy import PROXYLESS_GRPC, Interception, ProxyType
 from trierarch.push.targets import select_targets
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class ScopeKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboundKey:
-    """What decides a proxy's outbound configuration.
+    """What decides a client's outbound configuration.
 
     `labels` holds only labels that some selector, failover priority or sourceLabels of the snapshot mentions;
     `node_name` is "" unless something depends on the node. `own_addresses` holds only addresses at which headless
@@ -69,14 +70,26 @@ class OutboundKey:
     headers: ProxyHeaders | None = None
     capabilities: Capabilities
 
+    @property
+    def is_proxyless(self) -> bool:
+        """Whether it is a gRPC client that needs no proxy."""
+        return self.generator == PROXYLESS_GRPC
+
+    @property
+    def knows_destinations(self) -> bool:
+        """Whether connections come to it on their way to an address, which may then be kept: not to a gateway, which
+        they were sent to, nor to a gRPC client, which makes them.
+        """
+        return self.type is not ProxyType.ROUTER and not self.is_proxyless
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboundKey:
     """What decides a proxy's inbound configuration.
 
     `address` is the proxy's first IP where the configuration names it (mode NONE, Sidecar ingress without bind or with
-    defaultEndpoint 0.0.0.0), else "". `peers`: which connections it accepts. `headers` and `exact_balance`: as for
-    the outbound key.
+    defaultEndpoint 0.0.0.0, gRPC servers), else "". `peers`: which connections it accepts. `headers` and
+    `exact_balance`: as for the outbound key.
     """
 
     type: ProxyType
@@ -172,14 +185,15 @@ def _mentioned(labels: Mapping[str, str], keys: frozenset[str]) -> frozenset[tup
 def _names_own_address(proxy: Proxy, sidecar: ConfigObject[Sidecar] | None) -> bool:
     ingress = sidecar.spec.ingress if sidecar else ()
     own = any(not listener.bind or listener.default_endpoint.startswith(("0.0.0.0:", "[::]:")) for listener in ingress)
-    return own or proxy.interception is Interception.NONE
+    return own or proxy.interception is Interception.NONE or proxy.is_proxyless
 
 
 def _peers(proxy: Proxy, labels: Mapping[str, str], context: PushContext) -> PeerModes:
     """Which connections a sidecar accepts; gateways go by their own configuration."""
     if proxy.type is not ProxyType.SIDECAR:
         return BOTH_KINDS
-    return context.authentication.of(proxy.namespace).of(labels.items())
+    modes = context.authentication.of(proxy.namespace).of(labels.items())
+    return modes.settled(labels.get(names.TLS_MODE) == names.TLS_MODE_ISTIO) if proxy.is_proxyless else modes
 
 
 def find_workload(proxy: Proxy, context: PushContext) -> WorkloadInstance | None:
