@@ -155,6 +155,12 @@ class Settings:
     eds_for_headless: bool = setting(
         False, parse_bool, "EDS clusters for headless services", variable="PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES"
     )
+    multicluster_headless: bool = setting(
+        True,
+        parse_bool,
+        "resolve names of headless services to endpoints of all clusters",
+        variable="ENABLE_MULTICLUSTER_HEADLESS",
+    )
     dual_stack: bool = setting(False, parse_bool, "dual-stack addresses", variable="ISTIO_DUAL_STACK")
     metadata_exchange: bool = setting(
         True, parse_bool, "metadata exchange filters", variable="PILOT_ENABLE_METADATA_EXCHANGE"

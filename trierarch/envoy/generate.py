@@ -25,8 +25,9 @@ from trierarch.envoy.grpc_routes import plan_grpc_routes
 from trierarch.envoy.grpc_servers import plan_grpc_servers
 from trierarch.envoy.listeners import plan_outbound_listeners
 from trierarch.envoy.listeners_inbound import plan_inbound_listeners
+from trierarch.envoy.name_table import plan_name_table
 from trierarch.envoy.routes import plan_outbound_routes
-from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, ROUTE
+from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, NAME_TABLE, ROUTE
 from trierarch.envoy.units import Plan, Splice, Unit
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ PARTS: PartTable = {
         InboundPart("inbound listeners", plan_inbound_listeners),
     ),
     ROUTE: (OutboundPart("outbound routes", plan_outbound_routes),),
+    NAME_TABLE: (OutboundPart("name table", plan_name_table),),
 }
 """Type URL -> its parts in the order in which a client is sent them (networking.md §2.2)."""
 

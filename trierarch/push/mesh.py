@@ -22,6 +22,7 @@ class Features:
     send_unhealthy: bool = False
     auto_send_unhealthy: bool = True
     eds_for_headless: bool = False
+    multicluster_headless: bool = True
     dual_stack: bool = False
     metadata_exchange: bool = True
     telemetry_labels: bool = True
