@@ -84,5 +84,6 @@ class _BoundedEncoder(Encoder):
     def header_table_size(self, value: int) -> None:
         self.header_table.maxsize = min(value, _TABLE_SIZE)
         if self.header_table.resized:
-            last, smallest = self.header_table.maxsize, min(*self.table_size_changes, self.header_table.maxsize)
+            last = self.header_table.maxsize
+            smallest = min([*self.table_size_changes, last])
             self.table_size_changes = [last] if last == smallest else [smallest, last]

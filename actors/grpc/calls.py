@@ -185,18 +185,14 @@ class Dispatcher(protocol.AbstractHandler):
     def accept(self, stream: protocol.Stream, headers: Headers, release_stream: Callable[[], None]) -> None:
         """Answer a call: by its handler, or with a refusal."""
         match read_request(headers, self._serving.handlers):
-            case Refusal() as refusal:
-                self._totals.calls_refused += 1
-                end_stream(open_stream(stream), refusal.headers())
-                release_stream()
             case Request() as request if not self._full():
                 self._totals.calls_accepted += 1
                 self._totals.calls_open += 1
                 call = self._calls[stream] = Call(open_stream(stream), request, self.peer)
                 self._nursery.start_soon(self._serve, stream, call, release_stream)
-            case Request():
+            case decided:
                 self._totals.calls_refused += 1
-                open_stream(stream).reset_nowait(ErrorCodes.REFUSED_STREAM)  # safe to try elsewhere, RFC 9113 §8.7
+                refuse(open_stream(stream), decided)
                 release_stream()
 
     def _full(self) -> bool:
@@ -245,6 +241,17 @@ def end_stream(stream: TrioStream, headers: Headers) -> None:
     stream.send_headers_nowait(headers, end_stream=True)
     if stream.closable:
         stream.reset_nowait(ErrorCodes.NO_ERROR)
+
+
+def refuse(stream: TrioStream, decided: Request | Refusal) -> None:
+    """Answer a call that no handler will see, unless its peer has given it up already: in the same read, perhaps."""
+    match decided:
+        case _ if not stream.closable:
+            return
+        case Refusal():
+            end_stream(stream, decided.headers())
+        case Request():
+            stream.reset_nowait(ErrorCodes.REFUSED_STREAM)  # safe to try elsewhere, RFC 9113 §8.7
 
 
 def _first_status(errors: ExceptionGroup[RemoteError]) -> Ending:

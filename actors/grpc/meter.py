@@ -33,6 +33,7 @@ _HEADER = struct.Struct(">HBBB")
 
 _HEADER_SIZE = 9
 _ACK = 0x1
+_SETTING_SIZE = 6
 
 SMALL_DATA = 64
 """DATA with less payload than this is charged: it costs us as much as a full frame. A request has more."""
@@ -50,8 +51,8 @@ COSTS = {
     PushPromiseFrame.type: (1, "too_many_push_promises"),
     DataFrame.type: (1, "too_much_small_data"),
 }
-"""Frame type -> points, and what the peer is told. DATA is charged if it is small; SETTINGS and PING unless they
-acknowledge. "too_many_pings" is gRPC's own word, at which its clients ping less often.
+"""Frame type -> points, and what the peer is told. DATA is charged if it is small; SETTINGS cost a point more for each
+setting; an acknowledgement costs one point. "too_many_pings" is gRPC's own word, at which its clients ping less often.
 """
 
 _OTHERS = (1, "too_many_frames")
@@ -110,24 +111,35 @@ class FrameMeter:
         self._cut = text[at:]
 
     def _charge(self, length: int, kind: int, flags: int, now: float) -> None:
+        """Charge one frame. The common one, DATA with a request in it, is only counted as work."""
         if length > self._limits.max_frame_size:
             raise PeerFault(ErrorCodes.FRAME_SIZE_ERROR, "frame_too_large")
-        if kind == DataFrame.type and length >= SMALL_DATA:
-            self._work.borrow(max(0, LEAST_WORK - length), now)
-            return
         if kind == HeadersFrame.type:
-            self._block = 0
             self._work.borrow(max(0, LEAST_WORK - length), now)
             self._require(self.calls.spend(1, now), "too_many_wasted_calls")
+            self._charge_headers(length, begin=True)
+        elif kind == DataFrame.type and length >= SMALL_DATA:
+            self._work.borrow(max(0, LEAST_WORK - length), now)
         else:
-            cost, excess = COSTS.get(kind, _OTHERS)
-            acknowledges = flags & _ACK and kind in (PingFrame.type, SettingsFrame.type)
-            self._require(self._points.spend(1 if acknowledges else cost, now), excess)
-        if kind in (HeadersFrame.type, ContinuationFrame.type):
-            self._block += length
-            self._require(self._block <= self._limits.max_header_list_size, "headers_too_large")
+            cost, excess = _price(kind, flags, length)
+            self._require(self._points.spend(cost, now), excess)
+            if kind == ContinuationFrame.type:
+                self._charge_headers(length, begin=False)
+
+    def _charge_headers(self, length: int, *, begin: bool) -> None:
+        """HEADERS and its CONTINUATIONs are held together until the last has come."""
+        self._block = length if begin else self._block + length
+        self._require(self._block <= self._limits.max_header_list_size, "headers_too_large")
 
     @staticmethod
     def _require(kept: bool, excess: str) -> None:
         if not kept:
             raise PeerFault(ErrorCodes.ENHANCE_YOUR_CALM, excess)
+
+
+def _price(kind: int, flags: int, length: int) -> tuple[int, str]:
+    """What a frame costs in points, and what is said to whom it is too much."""
+    cost, excess = COSTS.get(kind, _OTHERS)
+    if kind in (PingFrame.type, SettingsFrame.type) and flags & _ACK:
+        return 1, excess
+    return (cost + length // _SETTING_SIZE if kind == SettingsFrame.type else cost), excess

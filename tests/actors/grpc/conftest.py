@@ -50,6 +50,7 @@ class Running:
     scope: trio.CancelScope
     secure: bool
     crashes: list[Exception] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
     sockets: list[trio.socket.SocketType] = field(default_factory=list)
 
     async def connect(self, *, window=WIDE, connection_window=WIDE, receive_buffer=None, tls=None) -> "FramePeer":
@@ -184,15 +185,22 @@ async def start(nursery: trio.Nursery) -> AsyncIterator[Callable]:
 
     async def start_server(handler, *, tls: ssl.SSLContext | None = None, **limits) -> Running:
         crashes: list[Exception] = []
+        faults: list[str] = []
         handlers = handler if isinstance(handler, dict) else {METHOD: handler}
-        server = Server(handlers, Limits(**limits), tls, on_crash=crashes.append)
+        server = Server(
+            handlers,
+            Limits(**limits),
+            tls,
+            on_crash=crashes.append,
+            on_fault=lambda _address, fault: faults.append(fault.reason),
+        )
         scope = trio.CancelScope()
 
         async def serve(*, task_status) -> None:
             with scope:
                 await server.serve("127.0.0.1:0", task_status=task_status)
 
-        started.append(Running(server, await nursery.start(serve), scope, tls is not None, crashes))
+        started.append(Running(server, await nursery.start(serve), scope, tls is not None, crashes, faults))
         return started[-1]
 
     yield start_server

@@ -242,6 +242,7 @@ async def break_the_rules(peer, stream):
     """Be thrown out."""
     await peer.stream.send_all(BAD_FRAME)
     await peer.expect_close()
+    await peer.stream.aclose()
 
 
 @pytest.mark.parametrize("leave", [leave_politely, leave_rudely, reset_the_stream, make_it_fail, break_the_rules])
