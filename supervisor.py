@@ -197,7 +197,7 @@ def _build_xds(settings: Settings, mail: Mailboxes, metrics: Metrics) -> grpc_se
     )
     begins = TokenBucket(settings.max_requests_per_second or automatic_limit())
     handlers = ads_service.build_handlers(mail.connections, metrics, begins)
-    make = partial(Server, handlers, limits, on_crash=grpc_server.report_crash)
+    make = partial(Server, handlers, limits, on_crash=grpc_server.report_crash, on_fault=grpc_server.report_fault)
     return grpc_server.Endpoint(address=settings.grpc_addr, make=make)
 
 

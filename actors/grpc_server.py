@@ -19,7 +19,7 @@ from actors.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.grpc import Server
+    from actors.grpc import PeerFault, Server
 
 DRAIN = 10.0
 """Seconds that peers have to take what is unsent and to close, when the server is drained."""
@@ -61,3 +61,8 @@ async def run(
 def report_crash(error: Exception) -> None:
     """Log what went wrong in a stream's handler."""
     log.error("stream_crashed", exc_info=error)
+
+
+def report_fault(address: str, fault: PeerFault) -> None:
+    """Log why a client's connection was ended."""
+    log.warning("peer_dismissed", peer=address, error=fault.code.name, reason=fault.reason)

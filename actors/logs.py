@@ -47,6 +47,7 @@ EVENTS: Mapping[str, str] = {
     "snapshot_built": "A snapshot is built; `changed` push keys differ from the one before, `causes` led to it.",
     # streams
     "xds_opened": "The xDS port is open: the first snapshot is built.",
+    "peer_dismissed": "A connection was ended because its client broke HTTP/2's rules or exceeded a budget (GOAWAY).",
     "stream_opened": "A client has said who it is.",
     "stream_ended": "A stream ended; `reason` says how.",
     "stream_refused": "A stream was ended with a gRPC status because its client broke a rule.",

@@ -136,7 +136,7 @@ class Settings:
     max_receive_size: int = setting(
         4 * 1024 * 1024, int, "largest request in bytes", variable="ISTIO_GPRC_MAXRECVMSGSIZE"
     )
-    max_streams: int = setting(100_000, int, "streams of one connection", variable="ISTIO_GPRC_MAXSTREAMS")
+    max_streams: int = setting(100, int, "streams of one connection", variable="ISTIO_GPRC_MAXSTREAMS")
     keepalive_interval: float = setting(
         30.0, parse_duration, "pause between keepalive pings", variable="GRPC_KEEPALIVE_INTERVAL"
     )

@@ -59,9 +59,9 @@ class Limits:
     """The same for all streams of a connection, so that one unread stream does not stop its neighbours."""
 
     # --- how often ---
-    wasted_calls: Rate = Rate(200, 20)
-    """Calls that a peer makes and resets, or that must be refused; a call that is served gives its part back. nghttp2
-    allows 1,000 resets and 33 a second, Envoy 500 in all.
+    wasted_calls: Rate = Rate(100, 20)
+    """Calls that a connection makes and resets, or that must be refused, beside those that it may have open; one that is
+    served to its end does not count. nghttp2 allows 1,000 resets and 33 a second, Envoy 500 in all.
     """
 
     cheap_frames: Rate = Rate(1000, 100)

@@ -25,9 +25,12 @@ from hyperframe.frame import (
 from actors.grpc.budget import Budget
 from actors.grpc.faults import PeerFault
 from actors.grpc.framing import Piece
-from actors.grpc.limits import KIB, Limits
+from actors.grpc.limits import KIB, Limits, Rate
 
 _PREFACE_SIZE = 24
+_CALL_STEP = 8
+"""A call is as much work as so many other frames: its task, its handler."""
+
 _HEADER = struct.Struct(">HBBB")
 """Length in 16 + 8 bits, type, flags (RFC 9113 §4.1); the stream follows, which does not matter here."""
 
@@ -65,8 +68,9 @@ class FrameMeter:
         self._limits = limits
         self._points = Budget(limits.cheap_frames, now)
         self._work = Budget(limits.work, now)
-        self.calls = Budget(limits.wasted_calls, now)
-        """For new calls; who serves one to its end refunds its point."""
+        wasted = limits.wasted_calls
+        self.calls = Budget(Rate(wasted.burst + limits.max_concurrent_streams, wasted.per_second), now)
+        """For calls that are open and calls that were wasted. Who serves one to its end refunds its point."""
         self._preface = _PREFACE_SIZE
         self._ahead = 0
         self._cut = b""
@@ -81,11 +85,11 @@ class FrameMeter:
             yield preface
         begin, frames = 0, 0
         for at, length, kind, flags in self._walk(data):
-            if frames == self._limits.frames_per_step:
+            if frames >= self._limits.frames_per_step:
                 yield memoryview(data)[begin:at]
                 begin, frames = at, 0
             self._charge(length, kind, flags, now)
-            frames += 1
+            frames += _CALL_STEP if kind == HeadersFrame.type else 1
         yield memoryview(data)[begin:] if begin else data
 
     def sent(self, total: int) -> None:

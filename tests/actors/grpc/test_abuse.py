@@ -160,7 +160,7 @@ async def test_an_honest_reader_of_much_may_acknowledge_each_frame(start):
 
 async def test_served_calls_are_not_wasted(start, echo):
     """A client may make as many calls as it likes, if it waits for their ends."""
-    running = await start(echo, wasted_calls=Rate(2, 0))
+    running = await start(echo, wasted_calls=Rate(1, 0), max_concurrent_streams=1)
     peer = await running.connect()
     for _ in range(20):
         await hello(peer)

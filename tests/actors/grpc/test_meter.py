@@ -92,8 +92,8 @@ def test_prices(frame, points):
 
 
 def test_calls_have_a_budget_of_their_own_and_get_it_back():
-    """Each HEADERS takes a point of `wasted_calls`; who serves the call refunds it."""
-    metered = meter(wasted_calls=Rate(2, 0))
+    """Each HEADERS takes a point: one may be open here, and one wasted. Who serves the call refunds it."""
+    metered = meter(wasted_calls=Rate(1, 0), max_concurrent_streams=1)
     headers = HeadersFrame(1, b"x", flags=["END_HEADERS"]).serialize()
     assert charge(metered, PREFACE + headers * 2) is None
     metered.calls.refund(1)
