@@ -20,11 +20,13 @@ from trierarch.config.checks import (
 from trierarch.config.destination_rule import OutlierDetection
 from trierarch.config.extension_providers import ProviderService
 from trierarch.config.hosts import is_ip_address
+from trierarch.config.log_format import read_json_format
+from trierarch.config.mesh_config import AccessLogEncoding
 from trierarch.config.mesh_networks import FromCidr, FromRegistry, GatewayAddress, RegistryServiceName
 from trierarch.config.validate_destination_rule import check_connection_pool, check_outlier_detection
 from trierarch.config.validate_http_route import check_retry
 from trierarch.config.validate_locality import check_locality, check_zone_aware
-from trierarch.config.violations import Complaints, Violation
+from trierarch.config.violations import Caution, Complaints, Violation
 
 if TYPE_CHECKING:
     from trierarch.config.mesh_config import MeshConfig
@@ -53,6 +55,7 @@ def check_mesh_config(subject: ConfigObject[MeshConfig]) -> Complaints:
     yield from _check_providers(mesh)
     yield from check_retry("defaultHttpRetryPolicy", mesh.default_http_retry_policy)
     yield from check_retry("defaultInboundHttpRetryPolicy", mesh.default_inbound_http_retry_policy)
+    yield from _check_access_log(mesh)
     if mesh.mesh_mtls is not None and mesh.mesh_mtls.ecdh_curves:
         yield Violation("meshMTLS.ecdhCurves", "curves can be set in tlsDefaults only")
     if mesh.default_traffic_policy is not None:
@@ -60,6 +63,12 @@ def check_mesh_config(subject: ConfigObject[MeshConfig]) -> Complaints:
         yield from check_connection_pool("defaultTrafficPolicy.connectionPool", policy.connection_pool)
         yield from check_outlier_detection("defaultTrafficPolicy.outlierDetection", policy.outlier_detection)
     yield from _check_proxy_config("defaultConfig", mesh.default_config)
+
+
+def _check_access_log(mesh: MeshConfig) -> Complaints:
+    json = mesh.access_log_encoding is AccessLogEncoding.JSON
+    if json and mesh.access_log_format and read_json_format(mesh.access_log_format) is None:
+        yield Caution("accessLogFormat", "is not a JSON object: the default format is used")
 
 
 def _check_trust_domains(mesh: MeshConfig) -> Complaints:

@@ -57,6 +57,18 @@ class OutboundPart:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportingPart:
+    """A part that the outbound key decides together with what the proxy reports of its traffic."""
+
+    name: str
+    plan: Callable[[OutboundKey, SidecarScope, PushContext], Plan]
+
+    def narrow(self, view: View, scope: SidecarScope, context: PushContext) -> tuple[Slot, Plan]:
+        """Where the part is kept, and the plan that makes it."""
+        return (self.name, view.reporting), self.plan(view.reporting, scope, context)
+
+
+@dataclass(frozen=True, slots=True)
 class InboundPart:
     """A part that the inbound key decides."""
 
@@ -69,7 +81,8 @@ class InboundPart:
 
 
 Slot = tuple[str, "OutboundKey | InboundKey"]
-PartTable = Mapping[str, tuple[OutboundPart | InboundPart, ...]]
+AnyPart = OutboundPart | ReportingPart | InboundPart
+PartTable = Mapping[str, tuple[AnyPart, ...]]
 
 PARTS: PartTable = {
     CLUSTER: (
@@ -79,7 +92,7 @@ PARTS: PartTable = {
     ),
     ENDPOINT: (OutboundPart("endpoints", plan_endpoints),),
     LISTENER: (
-        OutboundPart("outbound listeners", plan_outbound_listeners),
+        ReportingPart("outbound listeners", plan_outbound_listeners),
         InboundPart("inbound listeners", plan_inbound_listeners),
     ),
     ROUTE: (OutboundPart("outbound routes", plan_outbound_routes),),
@@ -155,7 +168,7 @@ def generate(
 
 
 def generate_parts(
-    table: tuple[OutboundPart | InboundPart, ...],
+    table: tuple[AnyPart, ...],
     view: View,
     scope: SidecarScope,
     context: PushContext,

@@ -1,7 +1,7 @@
 """HTTP connection managers: the skeleton that every HTTP filter chain of a sidecar shares (networking.md §4.0).
 
-What differs between them is the value `HttpConnection`; the order of HTTP filters is in `http_filters.py`. Access logs
-and tracing will be further fields of `HttpProfile`. No filter chain match and no route is decided here.
+What differs between them is the value `HttpConnection`; the order of HTTP filters is in `http_filters.py`. No filter
+chain match and no route is decided here.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from trierarch.config.proxy_config import (
     MetadataExchangeMode,
     ProxyHeaders,
 )
+from trierarch.envoy.access_log import NO_LOGS, AccessLogs, Place, build_access_logs, select_access_logs
 from trierarch.envoy.addresses import build_range
 from trierarch.envoy.discovery import ads_source
 from trierarch.envoy.http_filters import FilterSettings, ResolvedHosts, build_http_filters
@@ -45,10 +46,13 @@ from trierarch.envoy.network_filters import metadata_exchange
 from trierarch.envoy.packing import duration, pack
 from trierarch.envoy.route_configuration import build_route_configuration
 from trierarch.envoy.routes_inbound import InboundRoute, build_inbound_routes
+from trierarch.envoy.tracing import build_tracing
 from trierarch.envoy.virtual_hosts import VirtualHostInputs
+from trierarch.push.telemetry import SILENT
 
 if TYPE_CHECKING:
     from trierarch.push.mesh import Mesh
+    from trierarch.push.telemetry import Telemetry
     from trierarch.push.view import InboundKey, OutboundKey
 
 HTTP_CONNECTION_MANAGER = "envoy.filters.network.http_connection_manager"
@@ -69,6 +73,8 @@ class HttpProfile:
     http10: bool = False
     idle_timeout: float | None = None
     sessions: bool = False
+    logs: AccessLogs = NO_LOGS
+    telemetry: Telemetry = SILENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +116,8 @@ def select_profile(key: OutboundKey | InboundKey, mesh: Mesh, *, inbound: bool) 
         http10=key.http10 or mesh.features.http10,
         idle_timeout=key.idle_timeout,
         sessions=mesh.features.persistent_session,
+        logs=select_access_logs(mesh.config, istio=key.capabilities.istio),
+        telemetry=key.telemetry,
     )
 
 
@@ -154,6 +162,8 @@ def _skeleton(connection: HttpConnection) -> HttpConnectionManager:
         internal_address_config=_build_internal(profile.internal_ranges) if profile.internal_ranges else None,
         upgrade_configs=[HttpConnectionManagerUpgradeConfig(upgrade_type="websocket")],
         stream_idle_timeout=duration(0),
+        access_log=build_access_logs(profile.logs, Place.REQUEST),
+        tracing=build_tracing(profile.telemetry),
         http_filters=build_http_filters(_filter_settings(connection)),
         request_id_extension=RequestIdExtension(
             typed_config=pack(UuidRequestIdConfig(use_request_id_for_trace_sampling=True))

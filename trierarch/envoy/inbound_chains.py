@@ -151,41 +151,36 @@ def _class(protocol: PortProtocol) -> PortClass:
 
 def black_hole_chain(settings: ChainSettings, port: int) -> FilterChain:
     """Connections to the listener's own port would go round in circles."""
-    return _refusing_chain(f"{VIRTUAL_INBOUND}-blackhole", settings, port)
-
-
-def _refusing_chain(name: str, settings: ChainSettings, port: int) -> FilterChain:
     proxy = TcpProxy(stat_prefix=BLACK_HOLE_CLUSTER, clusters=BLACK_HOLE_CLUSTER, exchanges_metadata=settings.exchanges)
-    return FilterChain(name=name, match=ChainMatch(destination_port=port), filters=proxy)
+    return FilterChain(name=f"{VIRTUAL_INBOUND}-blackhole", match=ChainMatch(destination_port=port), filters=proxy)
 
 
 def port_chains(port: InboundPort, workload: Workload, settings: ChainSettings) -> Iterator[FilterChain]:
     """The chains of a port, in the order of its row."""
     for shape in select_shapes(port, certificates=settings.has_certificates):
-        match shape.handling:
-            case Handling.REFUSAL:
-                yield replace(_refusing_chain(port.tcp_name, settings, port.number), source=port.source)
-            case Handling.HTTP:
-                yield _chain(port, port.http_name, shape, _http(port, workload, settings), workload, settings)
-            case Handling.TCP:
-                yield _chain(port, port.tcp_name, shape, _tcp(port, settings), workload, settings)
+        yield FilterChain(
+            name=port.http_name if shape.handling is Handling.HTTP else port.tcp_name,
+            match=ChainMatch(
+                destination_port=port.number,
+                transport_protocol=shape.transport,
+                application_protocols=tuple(_spoken(shape.protocols, settings)),
+            ),
+            filters=_filters(shape.handling, port, workload, settings),
+            source=port.source,
+            tls=_tls(port, workload, settings) if shape.terminates else None,
+        )
 
 
-def _chain(
-    port: InboundPort,
-    name: str,
-    shape: ChainShape,
-    filters: HttpConnection | TcpProxy,
-    workload: Workload,
-    settings: ChainSettings,
-) -> FilterChain:
-    match = ChainMatch(
-        destination_port=port.number,
-        transport_protocol=shape.transport,
-        application_protocols=tuple(_spoken(shape.protocols, settings)),
-    )
-    tls = _tls(port, workload, settings) if shape.terminates else None
-    return FilterChain(name=name, match=match, filters=filters, source=port.source, tls=tls)
+def _filters(
+    handling: Handling, port: InboundPort, workload: Workload, settings: ChainSettings
+) -> HttpConnection | TcpProxy:
+    match handling:
+        case Handling.HTTP:
+            return _http(port, workload, settings)
+        case Handling.TCP:
+            return _tcp(port, settings)
+        case Handling.REFUSAL:
+            return replace(_tcp(port, settings), stat_prefix=BLACK_HOLE_CLUSTER, clusters=BLACK_HOLE_CLUSTER)
 
 
 def _spoken(protocols: Iterable[str], settings: ChainSettings) -> Iterator[str]:
@@ -224,4 +219,5 @@ def _tcp(port: InboundPort, settings: ChainSettings) -> TcpProxy:
         idle_timeout=settings.idle_timeout,
         exchanges_metadata=settings.exchanges,
         reads_mongo=port.protocol is PortProtocol.MONGO,
+        logs=settings.profile.logs,
     )

@@ -20,6 +20,7 @@ from protocol.proto.envoy.extensions.filters.listener.original_dst.v3 import Ori
 from protocol.proto.envoy.extensions.filters.listener.original_src.v3 import OriginalSrc
 from protocol.proto.envoy.extensions.filters.listener.tls_inspector.v3 import TlsInspector
 from protocol.proto.envoy.type.v3 import Int32Range
+from trierarch.envoy.access_log import NO_LOGS, AccessLogs, Place, build_access_logs
 from trierarch.envoy.addresses import build_address
 from trierarch.envoy.packing import duration, encode, pack
 from trierarch.envoy.units import Piece
@@ -57,7 +58,8 @@ HTTP_INSPECTOR = Inspector(name="envoy.filters.listener.http_inspector")
 class ListenerFrame:
     """A listener without its chains. `addresses[0]` is its address, the others are additional ones; an address that
     begins with unix:// is a socket's path. `hands_on`: connections go to the listener of their original destination.
-    `restores_destination`: the original destination is looked up. Times in seconds.
+    `restores_destination`: the original destination is looked up. `logs`: connections that no chain takes are logged.
+    Times in seconds.
     """
 
     name: str
@@ -71,6 +73,7 @@ class ListenerFrame:
     restores_destination: bool = False
     transparent: bool = False
     exact_balance: bool = False
+    logs: AccessLogs = NO_LOGS
 
 
 def frame_piece(frame: ListenerFrame) -> Piece:
@@ -91,6 +94,7 @@ def build_frame(frame: ListenerFrame) -> Listener:
         additional_addresses=[AdditionalAddress(address=other) for other in others],
         traffic_direction=TrafficDirection.OUTBOUND if frame.outbound else TrafficDirection.INBOUND,
         listener_filters=_build_listener_filters(frame),
+        access_log=build_access_logs(frame.logs, Place.LISTENER),
     )
     _apply_binding(listener, frame)
     if not frame.hands_on:

@@ -103,7 +103,7 @@ def _detection_timeout(view: OutboundView, chains: tuple[FilterChain, ...]) -> f
 
 def _fall_through(view: OutboundView) -> TcpProxy:
     cluster = view.fall_through
-    return TcpProxy(stat_prefix=cluster, clusters=cluster, idle_timeout=view.key.idle_timeout)
+    return TcpProxy(stat_prefix=cluster, clusters=cluster, idle_timeout=view.key.idle_timeout, logs=view.logs)
 
 
 def _plan_http_proxy(view: OutboundView) -> Splice:
@@ -137,6 +137,7 @@ def _plan_virtual_outbound(view: OutboundView) -> Splice:
         hands_on=True,
         inspectors=_inspectors(tuple(catch_all)),
         transparent=key.interception is Interception.TPROXY,
+        logs=view.logs,
     )
     black_hole = FilterChain(
         name=f"{VIRTUAL_OUTBOUND}-blackhole",

@@ -57,6 +57,7 @@ def _plan_virtual_inbound(workload: Workload, settings: ChainSettings, ports: In
         restores_destination=True,
         exact_balance=workload.key.exact_balance,
         transparent=workload.key.interception is Interception.TPROXY,
+        logs=settings.profile.logs,
     )
     return Splice(VIRTUAL_INBOUND, (frame_piece(frame), *map(chain_piece, chains)))
 
@@ -83,6 +84,7 @@ def _plan_bound(workload: Workload, settings: ChainSettings, port: InboundPort) 
         inspectors=tuple(select_inspectors(chains)),
         detection_timeout=workload.context.mesh.config.protocol_detection_timeout or 0.0,
         exact_balance=workload.key.exact_balance,
+        logs=settings.profile.logs,
     )
     return Splice(port.http_name, (frame_piece(frame), *map(chain_piece, chains)))
 

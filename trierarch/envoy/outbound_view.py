@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trierarch.config.mesh_config import MeshOutboundMode
+from trierarch.envoy.access_log import select_access_logs
 from trierarch.envoy.discovery import dns_lookup_family
 from trierarch.envoy.http_connection import proxy_headers
 from trierarch.envoy.http_filters import ResolvedHosts
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from protocol.proto.envoy.config.cluster.v3 import ClusterDnsLookupFamily
     from trierarch.config.common import Destination
     from trierarch.config.proxy_config import ProxyHeaders
+    from trierarch.envoy.access_log import AccessLogs
     from trierarch.push.context import PushContext
     from trierarch.push.model import Service, ServicePort
     from trierarch.push.sidecar_scope import SidecarScope
@@ -140,6 +142,11 @@ class OutboundView:
             host = service.external_name
             service = self.scope.by_host.get(host)
         return host
+
+    @cached_property
+    def logs(self) -> AccessLogs:
+        """What is logged of requests and connections."""
+        return select_access_logs(self.context.mesh.config, istio=self.key.capabilities.istio)
 
     @cached_property
     def headers(self) -> ProxyHeaders:

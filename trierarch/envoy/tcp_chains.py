@@ -232,6 +232,7 @@ def _proxy(
         tunnel=policy.tunnel,
         resolves=resolves,
         reads_mongo=place.port.protocol is PortProtocol.MONGO,
+        logs=place.view.logs,
     )
 
 

@@ -23,6 +23,7 @@ from protocol.proto.envoy.extensions.filters.network.tcp_proxy.v3 import (
     TcpProxyWeightedClusterClusterWeight,
 )
 from protocol.proto.envoy.type.v3 import HashPolicy, HashPolicySourceIp
+from trierarch.envoy.access_log import NO_LOGS, AccessLogs, Place, build_access_logs
 from trierarch.envoy.discovery import service_dns_cache
 from trierarch.envoy.network_filters import metadata_exchange
 from trierarch.envoy.packing import duration, pack
@@ -68,6 +69,7 @@ class TcpProxy:
     resolves: NamedHost | None = None
     reads_mongo: bool = False
     exchanges_metadata: bool = False
+    logs: AccessLogs = NO_LOGS
 
 
 def build_tcp_filters(proxy: TcpProxy) -> list[Filter]:
@@ -91,6 +93,7 @@ def _build_resolver(host: NamedHost) -> Filter:
 def _build_proxy(proxy: TcpProxy) -> TcpProxyMessage:
     message = TcpProxyMessage(
         stat_prefix=proxy.stat_prefix,
+        access_log=build_access_logs(proxy.logs, Place.CONNECTION),
         idle_timeout=None if proxy.idle_timeout is None else duration(proxy.idle_timeout),
         max_downstream_connection_duration=None if proxy.max_duration is None else duration(proxy.max_duration),
         hash_policy=[HashPolicy(source_ip=HashPolicySourceIp())] if proxy.hashes_source_ip else [],

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from protocol.errors import RemoteError
-from trierarch.config.proxy_config import ProxyHeaders
+from trierarch.config.proxy_config import ProxyHeaders, Tracing
 from trierarch.config.scalars import Malformed, Notes, parse_duration
 from trierarch.config.schema import read_document
 
@@ -59,15 +59,22 @@ class NodeMetadata:
 
     def proxy_headers(self, key: str) -> ProxyHeaders | None:
         """The headers that a proxy configuration (a ProxyConfig as JSON data) speaks of; None without one."""
+        return cast("ProxyHeaders | None", self._setting(key, "proxyHeaders", ProxyHeaders))
+
+    def tracing(self, key: str) -> Tracing | None:
+        """What a proxy configuration says of tracing; None without one."""
+        return cast("Tracing | None", self._setting(key, "tracing", Tracing))
+
+    def _setting(self, key: str, name: str, schema: type) -> object | None:
+        """A field of a proxy configuration, which is empty where the configuration does not have it."""
         config = self._values.get(key)
         if not isinstance(config, dict):
             return None
-        headers = config.get("proxyHeaders") or {}
+        stated = config.get(name) or {}
         try:
-            found = read_document(ProxyHeaders, {"spec": headers}, "spec", Notes(unknown_fields=False))
+            return read_document(schema, {"spec": stated}, "spec", Notes(unknown_fields=False))
         except Malformed as fault:
-            raise _wrong(key, f"a proxy configuration: {fault.reason}", headers) from fault
-        return cast("ProxyHeaders", found)
+            raise _wrong(key, f"a proxy configuration: {fault.reason}", stated) from fault
 
     def parts(self, key: str) -> tuple[str, ...]:
         """The parts of a comma list."""

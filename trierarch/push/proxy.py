@@ -14,11 +14,13 @@ from protocol.errors import RemoteError
 from trierarch.config.hosts import is_ip_address
 from trierarch.push.model import NOWHERE, Locality
 from trierarch.push.node_metadata import INVALID_ARGUMENT, NodeMetadata
+from trierarch.push.telemetry import tracing_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trierarch.config.proxy_config import ProxyHeaders
+    from trierarch.push.telemetry import TracingSettings
 
 
 class ProxyType(StrEnum):
@@ -78,7 +80,7 @@ class Proxy:
     """A client of the control plane. `id` is "pod.namespace", `node_id` the whole "type~ip~id~domain".
 
     `own_ports`: where its bootstrap listens on all addresses. `balances_*`: its threads share connections exactly.
-    `headers`: those that its own proxy configuration says it adds or removes; None leaves them to the mesh.
+    `headers` and `tracing`: what its own proxy configuration says of them; None leaves it to the mesh's.
     """
 
     node_id: str
@@ -107,6 +109,8 @@ class Proxy:
     balances_inbound: bool = False
     balances_outbound: bool = False
     headers: ProxyHeaders | None = None
+    tracing: TracingSettings | None = None
+    mesh_id: str = ""
     capabilities: Capabilities = Capabilities()
     metadata: Mapping[str, object] = field(default_factory=dict, compare=False, hash=False, repr=False)
 
@@ -188,6 +192,8 @@ def build_proxy(node: NodeInfo, *, default_cluster: str = "") -> Proxy:
         balances_inbound=metadata.flag("INBOUND_LISTENER_EXACT_BALANCE"),
         balances_outbound=metadata.flag("OUTBOUND_LISTENER_EXACT_BALANCE"),
         headers=metadata.proxy_headers("PROXY_CONFIG"),
+        tracing=_tracing(metadata),
+        mesh_id=metadata.text("MESH_ID"),
         capabilities=_capabilities(node.extensions, metadata),
         metadata=node.metadata,
     )
@@ -220,6 +226,11 @@ def _namespace_in(domain: str) -> str:
 
 def _interception(mode: str) -> Interception:
     return Interception(mode) if mode in set(Interception) else Interception.REDIRECT
+
+
+def _tracing(metadata: NodeMetadata) -> TracingSettings | None:
+    stated = metadata.tracing("PROXY_CONFIG")
+    return None if stated is None else tracing_settings(stated)
 
 
 def _capabilities(extensions: tuple[str, ...] | None, metadata: NodeMetadata) -> Capabilities:

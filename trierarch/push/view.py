@@ -7,7 +7,7 @@ from a proxy and a snapshot; it is asked again when a snapshot may have changed 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.config import labels as names
@@ -17,6 +17,7 @@ from trierarch.push.model import NOWHERE, Locality
 from trierarch.push.networks import augmented, locality_of_labels, topology_of_labels
 from trierarch.push.proxy import PROXYLESS_GRPC, Interception, ProxyType
 from trierarch.push.targets import select_targets
+from trierarch.push.telemetry import SILENT, select_telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from trierarch.push.context import PushContext
     from trierarch.push.model import Endpoint, ServiceTarget
     from trierarch.push.proxy import Capabilities, IPMode, Proxy
+    from trierarch.push.telemetry import Telemetry
     from trierarch.push.workloads import WorkloadInstance
 
 
@@ -44,7 +46,7 @@ class OutboundKey:
     `labels` holds only labels that some selector, failover priority or sourceLabels of the snapshot mentions;
     `node_name` is "" unless something depends on the node. `own_addresses` holds only addresses at which headless
     services would otherwise make the proxy call itself; `own_ports` those at which its bootstrap listens. `headers`:
-    see `Proxy`.
+    see `Proxy`. `telemetry` is SILENT but for what reports: see `View`.
     """
 
     type: ProxyType
@@ -68,6 +70,7 @@ class OutboundKey:
     own_ports: frozenset[int] = frozenset()
     exact_balance: bool = False
     headers: ProxyHeaders | None = None
+    telemetry: Telemetry = SILENT
     capabilities: Capabilities
 
     @property
@@ -105,15 +108,25 @@ class InboundKey:
     peers: PeerModes = BOTH_KINDS
     exact_balance: bool = False
     headers: ProxyHeaders | None = None
+    telemetry: Telemetry = SILENT
     capabilities: Capabilities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Both keys of a proxy. Proxies with equal views are sent the same bytes."""
+    """Both keys of a proxy. Proxies with equal views are sent the same bytes.
+
+    What a proxy reports is in the inbound key alone, so that the outbound key is shared with proxies that report under
+    another name.
+    """
 
     outbound: OutboundKey
     inbound: InboundKey
+
+    @property
+    def reporting(self) -> OutboundKey:
+        """The outbound key of what reports traffic: with what the proxy says of itself."""
+        return replace(self.outbound, telemetry=self.inbound.telemetry)
 
 
 def select_view(proxy: Proxy, context: PushContext) -> View:
@@ -144,6 +157,7 @@ def select_view(proxy: Proxy, context: PushContext) -> View:
             peers=_peers(proxy, labels, context),
             exact_balance=proxy.balances_inbound,
             headers=proxy.headers,
+            telemetry=select_telemetry(proxy, labels, context),
             capabilities=proxy.capabilities,
         ),
     )
