@@ -36,8 +36,8 @@ Push = dict[str, Any]
 LogLine = dict[str, Any]
 
 
-def wait_until(what: str, holds: Callable[[], object], patience: float = PATIENCE) -> float:
-    """Wait until something holds; returns the seconds that it took. Nobody answering yet means no.
+def wait_until(what: str, holds: Callable[[], object], patience: float = PATIENCE, pause: float = 0.02) -> float:
+    """Wait until something holds, looking after each pause; returns the seconds that it took. No answer means no.
 
     Raises `TimeoutError` that names `what`.
     """
@@ -48,7 +48,7 @@ def wait_until(what: str, holds: Callable[[], object], patience: float = PATIENC
                 return time.monotonic() - started
         except httpx.TransportError:
             pass
-        time.sleep(0.02)
+        time.sleep(pause)
     raise TimeoutError(f"gave up waiting after {patience:g} s: {what}")
 
 
@@ -177,7 +177,15 @@ class Sidecar(Process):
         bootstrap.write_bytes(
             print_bootstrap(f"sidecar~{address}~{self.id}~shop.svc.cluster.local", xds, mode, self.admin)
         )
-        options = ["--disable-hot-restart", "--concurrency", "1", "-l", "warning"]
+        options = [
+            "--disable-hot-restart",
+            "--concurrency",
+            "1",
+            "-l",
+            "warning",
+            "--component-log-level",
+            "misc:error",
+        ]
         super().__init__(envoy, "-c", bootstrap, *options, log=folder / f"{app}.log")
         self._client = httpx.Client(timeout=10)
 

@@ -27,6 +27,12 @@ def read_names(sidecar: Sidecar) -> set[str]:
     return {resource_name(item) for item in dynamic}
 
 
+def read_clusters(sidecar: Sidecar) -> dict[str, dict]:
+    """The clusters in use, not those that wait for their endpoints, by name."""
+    sections = _get(sidecar, "/config_dump", resource="dynamic_active_clusters").json()["configs"]
+    return {section["cluster"]["name"]: section["cluster"] for section in sections}
+
+
 def resource_name(item: dict) -> str:
     """The name of a resource in a dump, ours or Envoy's."""
     body = next(item[key] for key in ("cluster", "active_state", "route_config", "endpoint_config") if key in item)
@@ -34,10 +40,10 @@ def resource_name(item: dict) -> str:
     return body.get("name") or body["cluster_name"]
 
 
-def read_statistics(sidecar: Sidecar, ending: str) -> dict[str, int]:
-    """All counters and gauges whose names end so."""
+def read_statistics(sidecar: Sidecar, *endings: str) -> dict[str, int]:
+    """The counters and gauges whose names end in one of these ways."""
     stats = _get(sidecar, "/stats", format="json").json()["stats"]
-    return {each["name"]: each["value"] for each in stats if each.get("name", "").endswith(ending)}
+    return {each["name"]: each["value"] for each in stats if each.get("name", "").endswith(endings)}
 
 
 def _get(sidecar: Sidecar, path: str, **parameters: str) -> httpx.Response:

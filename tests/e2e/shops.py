@@ -12,10 +12,13 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from examples.shop.processes import ControlPlane, Mesh, Programs, Sidecar, wait_until
+from tests.e2e.ads_client import resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from google.protobuf.message import Message
 
 FRONT, DESK = 1, 7
 """The last numbers of the clients' addresses."""
@@ -83,3 +86,10 @@ def open_shop(folder: Path, *flags: str) -> Iterator[Shop]:
         shop = Shop(folder, stack, flags)
         shop.open()
         yield shop
+
+
+def weights_of(response: Message) -> list[int]:
+    """The weights of the route for everybody to `reviews` in a response of routes, ascending."""
+    (routes,) = resources(response).values()
+    (host,) = [host for host in routes.virtual_hosts if host.name.startswith("reviews.")]
+    return sorted(each.weight.value for each in host.routes[-1].route.weighted_clusters.clusters)

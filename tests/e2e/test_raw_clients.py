@@ -7,7 +7,7 @@ import pytest
 
 from examples.shop.processes import ControlPlane, Mesh, wait_until
 from tests.e2e.ads_client import CDS, EDS, LDS, RDS, AdsStream, resources, versions
-from tests.e2e.shops import ROUTING, next_network
+from tests.e2e.shops import ROUTING, next_network, weights_of
 
 pytestmark = pytest.mark.slow
 
@@ -50,13 +50,6 @@ def status(plane):
     return found
 
 
-def weights(response):
-    """The weights of the route for everybody to `reviews`."""
-    (routes,) = resources(response).values()
-    (host,) = [host for host in routes.virtual_hosts if host.name.startswith("reviews.")]
-    return [each.weight.value for each in host.routes[-1].route.weighted_clusters.clusters]
-
-
 def test_first_answers(plane, connect):
     """Each type is answered once: all clusters and listeners, the endpoints and routes asked for; an ACK is not."""
     stream = connect()
@@ -69,7 +62,7 @@ def test_first_answers(plane, connect):
     }
     assert addresses == {V1: "127.10.0.3", V2: "127.10.0.4"}
     assert len(resources(stream.ask(LDS))) == 1
-    assert sorted(weights(stream.ask(RDS, "8080"))) == [10, 90]
+    assert weights_of(stream.ask(RDS, "8080")) == [10, 90]
     assert stream.is_quiet()
     wait_until("all ACKs", lambda: status(plane)["route_acked"])
     assert all(each["sent"] == each["acked"] for each in status(plane)["resources"].values())
@@ -100,7 +93,7 @@ def test_an_edit_is_pushed(plane, mesh, connect):
     first = stream.ask(RDS, "8080")
     edited_at = mesh.set_weights(30, 70)
     pushed = stream.receive_and_ack(RDS, "8080")
-    assert sorted(weights(pushed)) == [30, 70]
+    assert weights_of(pushed) == [30, 70]
     assert pushed.nonce != first.nonce
     assert stream.is_quiet()
     push = plane.wait_for_ack(edited_at, PROXY)

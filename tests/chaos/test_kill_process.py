@@ -1,0 +1,46 @@
+"""The whole control plane dies: Envoys serve on, come back to its successor, and are never given an empty mesh."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+from examples.shop.processes import wait_until
+from tests.chaos.watching import edit, unnoticed, wait_for_clients, wait_for_traffic
+
+pytestmark = pytest.mark.chaos
+
+
+@pytest.fixture
+def clients(shop, envoy):
+    """Both clients' sidecars under load."""
+    sidecars = shop.add_clients(envoy)
+    with unnoticed(*sidecars):
+        yield sidecars
+
+
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
+def test_a_control_plane_that_is_started_again(by, shop, clients):
+    """Whether it was killed or drained: no request fails, and an edit made meanwhile arrives with its successor."""
+    plane = shop.control_plane
+    for step in range(2):
+        plane.end(by)
+        _, program = edit(shop, step)
+        time.sleep(0.5)
+        plane.start()
+        wait_for_traffic(clients, program)
+        wait_for_clients(plane, 2)
+
+
+def test_a_control_plane_that_gives_up(shop, clients):
+    """Too many kills in too short a time end the process with code 3 and a report; a new one goes on."""
+    plane = shop.control_plane
+    for _ in range(4):
+        wait_until("grpc runs", lambda: plane.kill_actor("grpc").status_code == 200)
+    assert plane.wait() == 3
+    assert "trierarch cannot go on: root gave up" in plane.log.read_text()
+    plane.start()
+    _, program = edit(shop, 0)
+    wait_for_traffic(clients, program)
