@@ -32,7 +32,7 @@ from trierarch.envoy.upstream_tls import (
     set_transport,
 )
 from trierarch.push.model import Resolution
-from trierarch.push.proxy import IPMode, ProxyType, SecretSource
+from trierarch.push.proxy import NO_FILES, IPMode, ProxyType, SecretSource
 from trierarch.push.traffic import select_rule
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from trierarch.push.context import PushContext
     from trierarch.push.mesh import Mesh
     from trierarch.push.model import Service
+    from trierarch.push.proxy import CertificateFiles
     from trierarch.push.sidecar_scope import SidecarScope
     from trierarch.push.traffic import MergedRule
     from trierarch.push.view import OutboundKey
@@ -55,6 +56,7 @@ class ClusterTraits(NamedTuple):
     ip_mode: IPMode
     istio: bool
     secrets: SecretSource = SecretSource.NONE
+    files: CertificateFiles = NO_FILES
 
 
 class ServiceClusters(NamedTuple):
@@ -74,13 +76,15 @@ class ServiceClusters(NamedTuple):
     def security(self) -> Security:
         """What decides the TLS of the clusters."""
         exchanges = self.mesh.features.metadata_exchange
-        certificates = Certificates(self.traits.secrets, exchanges=exchanges, rewrites_alpn=self.traits.istio)
+        traits = self.traits
+        certificates = Certificates(traits.secrets, exchanges, rewrites_alpn=traits.istio, files=traits.files)
         return Security(certificates, self.peers, self.traits.type, self.mesh.config)
 
 
 def cluster_traits(key: OutboundKey) -> ClusterTraits:
     """The traits of the proxies of a view."""
-    return ClusterTraits(key.type, key.ip_mode, key.capabilities.istio, key.capabilities.secrets)
+    capabilities = key.capabilities
+    return ClusterTraits(key.type, key.ip_mode, capabilities.istio, capabilities.secrets, capabilities.client_files)
 
 
 def plan_outbound_clusters(key: OutboundKey, scope: SidecarScope, context: PushContext) -> Plan:

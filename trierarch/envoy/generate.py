@@ -65,7 +65,8 @@ class ReportingPart:
 
     def narrow(self, view: View, scope: SidecarScope, context: PushContext) -> tuple[Slot, Plan]:
         """Where the part is kept, and the plan that makes it."""
-        return (self.name, view.reporting), self.plan(view.reporting, scope, context)
+        key = view.reporting
+        return (self.name, key), self.plan(key, scope, context)
 
 
 @dataclass(frozen=True, slots=True)

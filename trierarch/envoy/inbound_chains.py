@@ -123,7 +123,7 @@ def select_settings(workload: Workload) -> ChainSettings:
     exchanges = key.capabilities.istio and mesh.features.metadata_exchange
     return ChainSettings(
         profile=select_profile(key, mesh, inbound=True),
-        tls=select_mesh_tls(key.capabilities.secrets, mesh, exchanges=exchanges),
+        tls=select_mesh_tls(key.capabilities, mesh, exchanges=exchanges),
         exchanges=exchanges,
         idle_timeout=key.idle_timeout,
     )

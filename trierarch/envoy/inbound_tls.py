@@ -14,7 +14,7 @@ from protocol.proto.envoy.extensions.transport_sockets.tls.v3 import (
     CommonTlsContext,
     CommonTlsContextCombinedCertificateValidationContext,
     DownstreamTlsContext,
-    TlsCertificate,
+    SdsSecretConfig,
     TlsParameters,
     TlsParametersTlsProtocol,
 )
@@ -26,17 +26,20 @@ from trierarch.envoy.secret_references import (
     SYSTEM_ROOTS,
     WORKLOAD_CERTIFICATE,
     WORKLOAD_ROOTS,
+    certificate_in_files,
     file_certificate,
     file_roots,
+    trust_files,
     workload_secret,
 )
 from trierarch.envoy.upstream_tls import PEER_EXCHANGE
 from trierarch.envoy.upstream_user_tls import TLS_SOCKET
-from trierarch.push.proxy import SecretSource
+from trierarch.push.proxy import NO_FILES, SecretSource
 
 if TYPE_CHECKING:
     from trierarch.config.server_tls import ServerTls
     from trierarch.push.mesh import Mesh
+    from trierarch.push.proxy import Capabilities, CertificateFiles
 
 HTTP_ALPN = ("h2", "http/1.1")
 _CIPHERS = (
@@ -58,6 +61,7 @@ class MeshServerTls:
     """
 
     source: SecretSource
+    files: CertificateFiles = NO_FILES
     trust_domains: tuple[str, ...]
     exchanges: bool = False
     newest_only: bool = False
@@ -73,11 +77,12 @@ class UserServerTls:
     defaults: MeshTls | None = None
 
 
-def select_mesh_tls(source: SecretSource, mesh: Mesh, *, exchanges: bool) -> MeshServerTls:
-    """What the mesh demands of those who connect to its workloads."""
+def select_mesh_tls(capabilities: Capabilities, mesh: Mesh, *, exchanges: bool) -> MeshServerTls:
+    """What a workload presents to those who connect to it, and what the mesh demands of them."""
     stated = mesh.config.mesh_mtls or MeshTls()
     return MeshServerTls(
-        source=source,
+        source=capabilities.secrets,
+        files=capabilities.server_files,
         trust_domains=() if mesh.features.skip_trust_domain_check else _trust_domains(mesh),
         exchanges=exchanges,
         newest_only=stated.min_protocol_version is MeshTlsProtocol.TLSV1_3,
@@ -115,13 +120,23 @@ def _mesh_context(tls: MeshServerTls, *, http: bool) -> DownstreamTlsContext:
                 tls_maximum_protocol_version=versions.TLSv1_3,
                 cipher_suites=list(tls.ciphers),
             ),
-            tls_certificate_sds_secret_configs=[workload_secret(WORKLOAD_CERTIFICATE, tls.source)],
+            tls_certificate_sds_secret_configs=[_own_certificate(tls)],
             combined_validation_context=CommonTlsContextCombinedCertificateValidationContext(
                 default_validation_context=CertificateValidationContext(match_subject_alt_names=prefixes),
-                validation_context_sds_secret_config=workload_secret(WORKLOAD_ROOTS, tls.source),
+                validation_context_sds_secret_config=_mesh_roots(tls),
             ),
         ),
     )
+
+
+def _own_certificate(tls: MeshServerTls) -> SdsSecretConfig:
+    if tls.files.certificate and tls.files.key:
+        return file_certificate(tls.files.certificate, tls.files.key)
+    return workload_secret(WORKLOAD_CERTIFICATE, tls.source)
+
+
+def _mesh_roots(tls: MeshServerTls) -> SdsSecretConfig:
+    return file_roots(tls.files.roots) if tls.files.roots else workload_secret(WORKLOAD_ROOTS, tls.source)
 
 
 def _user_context(tls: UserServerTls) -> DownstreamTlsContext:
@@ -132,18 +147,11 @@ def _user_context(tls: UserServerTls) -> DownstreamTlsContext:
         certificate = file_certificate(settings.server_certificate, settings.private_key)
         common.tls_certificate_sds_secret_configs = [certificate]
     else:
-        common.tls_certificates = [_certificate(settings)]
+        common.tls_certificates = [certificate_in_files(settings.server_certificate, settings.private_key)]
     if settings.mode is not ServerTlsMode.SIMPLE:
         _demand_certificate(common, settings, tls.source)
     mutual = settings.mode is ServerTlsMode.MUTUAL
     return DownstreamTlsContext(require_client_certificate=mutual, common_tls_context=common)
-
-
-def _certificate(settings: ServerTls) -> TlsCertificate:
-    return TlsCertificate(
-        certificate_chain=DataSource(filename=settings.server_certificate),
-        private_key=DataSource(filename=settings.private_key),
-    )
 
 
 def _demand_certificate(common: CommonTlsContext, settings: ServerTls, source: SecretSource) -> None:
@@ -160,7 +168,7 @@ def _demand_certificate(common: CommonTlsContext, settings: ServerTls, source: S
             validation_context_sds_secret_config=file_roots(settings.ca_certificates or SYSTEM_ROOTS),
         )
     else:
-        demands.trusted_ca = DataSource(filename=settings.ca_certificates)
+        trust_files(demands, settings.ca_certificates)
         common.validation_context = demands
 
 

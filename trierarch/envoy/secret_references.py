@@ -12,11 +12,17 @@ from protocol.proto.envoy.config.core.v3 import (
     ApiConfigSourceApiType,
     ApiVersion,
     ConfigSource,
+    DataSource,
     GrpcService,
     GrpcServiceEnvoyGrpc,
     PathConfigSource,
 )
-from protocol.proto.envoy.extensions.transport_sockets.tls.v3 import SdsSecretConfig
+from protocol.proto.envoy.extensions.transport_sockets.tls.v3 import (
+    CertificateValidationContext,
+    CertificateValidationContextSystemRootCerts,
+    SdsSecretConfig,
+    TlsCertificate,
+)
 from trierarch.envoy.packing import duration
 from trierarch.push.proxy import SecretSource
 
@@ -53,6 +59,19 @@ def file_roots(path: str) -> SdsSecretConfig:
 def file_certificate(certificate: str, key: str) -> SdsSecretConfig:
     """A certificate with its key in files of the proxy, through the agent."""
     return _of_agent(f"file-cert:{certificate}~{key}")
+
+
+def certificate_in_files(certificate: str, key: str) -> TlsCertificate:
+    """The same for a proxy without an agent: it reads the files when it is told of them."""
+    return TlsCertificate(certificate_chain=DataSource(filename=certificate), private_key=DataSource(filename=key))
+
+
+def trust_files(context: CertificateValidationContext, path: str) -> None:
+    """Let a proxy without an agent trust the roots in a file; without a path the system's."""
+    if path:
+        context.trusted_ca = DataSource(filename=path)
+    else:
+        context.system_root_certs = CertificateValidationContextSystemRootCerts()
 
 
 def credential(name: str) -> SdsSecretConfig:

@@ -31,7 +31,7 @@ from trierarch.envoy.protocol_options import PeerChecks, Version
 from trierarch.envoy.secret_references import WORKLOAD_CERTIFICATE, WORKLOAD_ROOTS, workload_secret
 from trierarch.envoy.upstream_user_tls import TLS_SOCKET, build_user_context, is_config_map, tls_parameters
 from trierarch.push.model import Resolution
-from trierarch.push.proxy import ProxyType, SecretSource
+from trierarch.push.proxy import NO_FILES, ProxyType, SecretSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from trierarch.push.authentication import NamespacePolicies
     from trierarch.push.endpoints import ServiceEndpoints
     from trierarch.push.model import PortProtocol, Service
+    from trierarch.push.proxy import CertificateFiles
 
 RAW_SOCKET = "envoy.transport_sockets.raw_buffer"
 PEER_EXCHANGE = "istio-peer-exchange"
@@ -49,11 +50,19 @@ MESH = "istio"
 
 
 class Certificates(NamedTuple):
-    """What of a client decides its TLS. `exchanges`: peer metadata; `rewrites_alpn`: a filter adds the HTTP version."""
+    """What of a client decides its TLS. `exchanges`: peer metadata; `rewrites_alpn`: a filter adds the HTTP version;
+    `files`: what it shows in place of its own certificate.
+    """
 
     source: SecretSource = SecretSource.NONE
     exchanges: bool = False
     rewrites_alpn: bool = False
+    files: CertificateFiles = NO_FILES
+
+    @property
+    def in_files(self) -> bool:
+        """Whether there are files enough for mutual TLS."""
+        return all(self.files)
 
 
 class Peers(NamedTuple):
@@ -83,9 +92,10 @@ class MeshTls:
 
 @dataclass(frozen=True, slots=True)
 class UserTls:
-    """TLS as a rule describes it."""
+    """TLS as a rule describes it. `names`: who may answer, if the rule does not say."""
 
     settings: ClientTls
+    names: tuple[str, ...]
 
 
 Mode = Plaintext | MeshTls | UserTls
@@ -119,14 +129,32 @@ def select_mode(outline: ClusterOutline, security: Security) -> Mode:
         return Plaintext()
     tls = outline.policy.tls
     if tls is None:
-        return MeshTls(automatic=True) if _is_automatic(outline, security) else Plaintext()
+        return _mesh_mode(outline, security, automatic=True) if _is_automatic(outline, security) else Plaintext()
     match tls.mode:
         case ClientTlsMode.DISABLE:
             return Plaintext()
         case ClientTlsMode.ISTIO_MUTUAL:
-            return MeshTls(automatic=False)
+            return _mesh_mode(outline, security, automatic=False)
         case ClientTlsMode.SIMPLE | ClientTlsMode.MUTUAL:
-            return UserTls(tls) if _may_use(tls, outline, security.proxy_type) else Plaintext()
+            names = outline.service.subject_alt_names
+            return UserTls(tls, names) if _may_use(tls, outline, security.proxy_type) else Plaintext()
+
+
+def _mesh_mode(outline: ClusterOutline, security: Security, *, automatic: bool) -> Mode:
+    """The mesh's mTLS; with certificates in files it is as if a rule had named them."""
+    if not security.certificates.in_files:
+        return MeshTls(automatic)
+    certificate, key, roots = security.certificates.files
+    stated = outline.policy.tls or ClientTls(sni=_mesh_sni(outline))
+    mutual = ClientTls(
+        mode=ClientTlsMode.MUTUAL,
+        client_certificate=certificate,
+        private_key=key,
+        ca_certificates=roots,
+        subject_alt_names=stated.subject_alt_names,
+        sni=stated.sni,
+    )
+    return UserTls(mutual, service_identities(outline.service, security.peers, security.mesh))
 
 
 def _is_automatic(outline: ClusterOutline, security: Security) -> bool:
@@ -161,9 +189,9 @@ def set_transport(cluster: Cluster, outline: ClusterOutline, mode: Mode, version
         case Plaintext():
             if outline.policy.proxy_protocol is not None:
                 cluster.transport_socket = _wrapped(_raw_socket("raw_buffer"), outline)
-        case UserTls(settings):
-            names = outline.service.subject_alt_names
-            context = build_user_context(settings, names, security.mesh, version is Version.HTTP2)
+        case UserTls(settings, names):
+            source = security.certificates.source
+            context = build_user_context(settings, names, security.mesh, http2=version is Version.HTTP2, source=source)
             cluster.transport_socket = _tls_socket(context, outline)
         case MeshTls(automatic):
             socket = _tls_socket(_mesh_context(outline, version, security), outline)
@@ -189,7 +217,7 @@ def _mesh_context(outline: ClusterOutline, version: Version, security: Security)
     identities = tls.subject_alt_names or service_identities(outline.service, security.peers, security.mesh)
     names = [StringMatcher(exact=name) for name in identities]
     return UpstreamTlsContext(
-        sni=tls.sni or ClusterName(OUTBOUND, outline.port.number, outline.subset, outline.service.hostname).sni,
+        sni=tls.sni or _mesh_sni(outline),
         common_tls_context=CommonTlsContext(
             alpn_protocols=_alpn(outline.port.protocol, version, security.certificates),
             tls_params=tls_parameters(None),
@@ -200,6 +228,11 @@ def _mesh_context(outline: ClusterOutline, version: Version, security: Security)
             ),
         ),
     )
+
+
+def _mesh_sni(outline: ClusterOutline) -> str:
+    """By this name gateways between networks find the service."""
+    return ClusterName(OUTBOUND, outline.port.number, outline.subset, outline.service.hostname).sni
 
 
 def service_identities(service: Service, peers: Peers, mesh: MeshConfig) -> tuple[str, ...]:

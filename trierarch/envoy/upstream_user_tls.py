@@ -16,7 +16,15 @@ from protocol.proto.envoy.extensions.transport_sockets.tls.v3 import (
 )
 from protocol.proto.envoy.type.matcher.v3 import StringMatcher
 from trierarch.config.destination_rule import ClientTlsMode
-from trierarch.envoy.secret_references import SYSTEM_ROOTS, credential, file_certificate, file_roots
+from trierarch.envoy.secret_references import (
+    SYSTEM_ROOTS,
+    certificate_in_files,
+    credential,
+    file_certificate,
+    file_roots,
+    trust_files,
+)
+from trierarch.push.proxy import SecretSource
 
 if TYPE_CHECKING:
     from trierarch.config.destination_rule import ClientTls
@@ -44,31 +52,42 @@ def tls_parameters(defaults: MeshTls | None) -> TlsParameters:
 
 
 def build_user_context(
-    tls: ClientTls, service_names: tuple[str, ...], mesh: MeshConfig, http2: bool
+    tls: ClientTls, service_names: tuple[str, ...], mesh: MeshConfig, *, http2: bool, source: SecretSource
 ) -> UpstreamTlsContext:
     """The context of a cluster. `service_names`: what the service says of its certificate, if the rule says nothing."""
-    common = CommonTlsContext(
-        tls_params=tls_parameters(mesh.tls_defaults),
-        alpn_protocols=["h2"] if http2 else [],
-        tls_certificate_sds_secret_configs=_certificates(tls),
-    )
+    common = CommonTlsContext(tls_params=tls_parameters(mesh.tls_defaults), alpn_protocols=["h2"] if http2 else [])
+    if tls.mode is ClientTlsMode.MUTUAL:
+        _show_certificate(common, tls, source)
     if tls.insecure_skip_verify:
         common.validation_context = CertificateValidationContext()
     else:
-        common.combined_validation_context = CommonTlsContextCombinedCertificateValidationContext(
-            default_validation_context=_validation(tls, service_names),
-            validation_context_sds_secret_config=_roots(tls),
-        )
+        _verify(common, tls, service_names, source)
     return UpstreamTlsContext(sni=tls.sni, common_tls_context=common)
 
 
-def _certificates(tls: ClientTls) -> list[SdsSecretConfig]:
-    """The certificate that the client shows, in mode MUTUAL."""
-    if tls.mode is not ClientTlsMode.MUTUAL:
-        return []
+def _show_certificate(common: CommonTlsContext, tls: ClientTls, source: SecretSource) -> None:
+    """The certificate that the client shows. Files are served by the agent, or else read by Envoy itself."""
     if tls.credential_name:
-        return [credential(_secret_name(tls.credential_name))]
-    return [file_certificate(tls.client_certificate, tls.private_key)]
+        common.tls_certificate_sds_secret_configs = [credential(_secret_name(tls.credential_name))]
+    elif source is SecretSource.AGENT:
+        common.tls_certificate_sds_secret_configs = [file_certificate(tls.client_certificate, tls.private_key)]
+    else:
+        common.tls_certificates = [certificate_in_files(tls.client_certificate, tls.private_key)]
+
+
+def _verify(common: CommonTlsContext, tls: ClientTls, service_names: tuple[str, ...], source: SecretSource) -> None:
+    """How the server is verified: by roots from a secret or a file, and by names."""
+    demands = CertificateValidationContext(
+        match_subject_alt_names=[StringMatcher(exact=name) for name in tls.subject_alt_names or service_names],
+        crl=DataSource(filename=tls.ca_crl) if tls.ca_crl else None,
+    )
+    if tls.credential_name or source is SecretSource.AGENT:
+        common.combined_validation_context = CommonTlsContextCombinedCertificateValidationContext(
+            default_validation_context=demands, validation_context_sds_secret_config=_roots(tls)
+        )
+    else:
+        trust_files(demands, tls.ca_certificates)
+        common.validation_context = demands
 
 
 def _roots(tls: ClientTls) -> SdsSecretConfig:
@@ -79,11 +98,3 @@ def _roots(tls: ClientTls) -> SdsSecretConfig:
 
 def _secret_name(credential_name: str) -> str:
     return credential_name if is_config_map(credential_name) else KUBERNETES + credential_name
-
-
-def _validation(tls: ClientTls, service_names: tuple[str, ...]) -> CertificateValidationContext:
-    names = tls.subject_alt_names or service_names
-    return CertificateValidationContext(
-        match_subject_alt_names=[StringMatcher(exact=name) for name in names],
-        crl=DataSource(filename=tls.ca_crl) if tls.ca_crl else None,
-    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.errors import RemoteError
 from trierarch.config.hosts import is_ip_address
@@ -58,17 +58,30 @@ class SecretSource(StrEnum):
     NONE = "none"
 
 
+class CertificateFiles(NamedTuple):
+    """Paths of a certificate, its key and the roots to trust; "" where the workload's own secret is used."""
+
+    certificate: str = ""
+    key: str = ""
+    roots: str = ""
+
+
+NO_FILES = CertificateFiles()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """What may be sent to a proxy without being rejected. Part of every view key.
 
-    `extensions` lists the extensions that the Node names, or is None if it named none: then `istio` decides. `istio`:
-    an Istio proxy with Istio's own filters (metadata ISTIO_VERSION, or "istio.stats" among the extensions).
+    `istio`: an Istio proxy with Istio's own filters (metadata ISTIO_VERSION, or "istio.stats" among the extensions of
+    its Node). `client_files`, `server_files`: certificates beside an Istio proxy, used in place of the workload's own.
     """
 
     istio: bool = False
     secrets: SecretSource = SecretSource.NONE
     vhds: bool = False
+    client_files: CertificateFiles = NO_FILES
+    server_files: CertificateFiles = NO_FILES
 
 
 PROXYLESS_GRPC = "grpc"
@@ -240,7 +253,14 @@ def _capabilities(extensions: tuple[str, ...] | None, metadata: NodeMetadata) ->
         istio=istio,
         secrets=SecretSource.AGENT if istio else _secret_source(metadata.text("TRIERARCH_SDS")),
         vhds=metadata.flag("TRIERARCH_VHDS"),
+        client_files=_files("CLIENT", metadata) if istio else NO_FILES,
+        server_files=_files("SERVER", metadata) if istio else NO_FILES,
     )
+
+
+def _files(side: str, metadata: NodeMetadata) -> CertificateFiles:
+    names = ("CERT_CHAIN", "KEY", "ROOT_CERT")
+    return CertificateFiles(*(metadata.text(f"TLS_{side}_{name}") for name in names))
 
 
 def _secret_source(stated: str) -> SecretSource:
