@@ -110,7 +110,8 @@ class System:
 
 def build_system(settings: Settings, sources: tuple[SourceSpec, ...] | None = None) -> System:
     """Wire the actors for these settings; `sources` instead of the files that the settings name."""
-    mail, metrics, handle, ready = Mailboxes(), Metrics(), SupervisorHandle(), trio.Event()
+    mail, metrics, ready = Mailboxes(), Metrics(), trio.Event()
+    handle = SupervisorHandle(on_restart=lambda name: metrics.restarts.labels(name).inc())
     xds = _build_xds(settings, mail, metrics)
     pipeline = _pipeline(settings, plan_sources(settings) if sources is None else sources, mail, metrics, ready)
     children: tuple[ChildSpec | SupervisorSpec, ...] = (

@@ -28,9 +28,10 @@ class Factory:
     Made by `open_factory`. A child that crashes too often is given up: its callback is called and nobody else notices.
     """
 
-    def __init__(self, name: str, nursery: trio.Nursery, window: RestartWindow) -> None:
+    def __init__(self, name: str, nursery: trio.Nursery, window: RestartWindow, handle: SupervisorHandle) -> None:
         self._name = name
         self._nursery = nursery
+        self._handle = handle
         self._window = window
         self._children: dict[str, Child] = {}
 
@@ -47,8 +48,8 @@ class Factory:
         """
         if spec.name in self._children:
             raise LocalError(f"{self._name} has a child {spec.name} already")
-        self._children[spec.name] = Child(spec, self._name, self._window, lambda: None)
-        await self._nursery.start(self._keep, self._children[spec.name], on_giving_up)
+        child = self._children[spec.name] = Child(spec, self._name, self._window, on_restart=self._count)
+        await self._nursery.start(self._keep, child, on_giving_up)
 
     async def _keep(
         self, child: Child, on_giving_up: Callable[[str], None], *, task_status: trio.TaskStatus[None]
@@ -66,6 +67,10 @@ class Factory:
         finally:
             del self._children[child.spec.name]
 
+    def _count(self, _: str) -> None:
+        """All children under one name: thousands come and go."""
+        self._handle.on_restart(f"{self._name}/*")
+
     async def stop(self) -> None:
         """Stop all children at once: they do not depend on each other."""
         async with trio.open_nursery() as nursery:
@@ -79,7 +84,7 @@ async def open_factory(
 ) -> AsyncIterator[Factory]:
     """A factory for the length of a block; its children are stopped at the end. The intensity is that of each child."""
     async with trio.open_nursery() as nursery:
-        factory = Factory(name, nursery, RestartWindow(intensity=intensity, period=period))
+        factory = Factory(name, nursery, RestartWindow(intensity=intensity, period=period), handle)
         handle.register(name, factory.children)
         try:
             yield factory

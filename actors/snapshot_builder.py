@@ -87,6 +87,7 @@ async def _build(
         await trio.lowlevel.checkpoint()
     took = trio.current_time() - started
     metrics.snapshot_time.observe(took)
+    metrics.debounce_time.observe(started - order.request.stages.seen_at)
     metrics.services.set(len(context.services.ordered))
     metrics.virtual_services.set(len(context.virtual_services.roots))
     log.info(

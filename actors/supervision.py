@@ -101,9 +101,13 @@ class ChildStatistics:
 
 
 class SupervisorHandle:
-    """A view of a running tree for the debug pages, the kill command and tests. Made by the wiring before the tree."""
+    """A view of a running tree for the debug pages, the kill command and tests. Made by the wiring before the tree.
 
-    def __init__(self) -> None:
+    `on_restart` is called with the name of each child that is up again.
+    """
+
+    def __init__(self, on_restart: Callable[[str], None] = lambda _: None) -> None:
+        self.on_restart = on_restart
         self._groups: dict[str, Collection[Child]] = {}
 
     def kill(self, name: str) -> bool:
@@ -129,7 +133,15 @@ class SupervisorHandle:
 class Child:
     """The slot of one child: its life now, if it has one, and what is remembered of those before."""
 
-    def __init__(self, spec: ChildSpec, supervisor: str, recent: RestartWindow, ring: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        spec: ChildSpec,
+        supervisor: str,
+        recent: RestartWindow,
+        *,
+        ring: Callable[[], None] = lambda: None,
+        on_restart: Callable[[str], None],
+    ) -> None:
         self.spec = spec
         self.state = ChildState.WAITING
         self.due = 0.0
@@ -137,6 +149,7 @@ class Child:
         self._supervisor = supervisor
         self._recent = recent
         self._ring = ring
+        self._on_restart = on_restart
         self._lives = 0
         self._why_ended = ""
         self._started_at = 0.0
@@ -184,6 +197,8 @@ class Child:
         self._started_at = trio.current_time()
         if not self._stopping:
             self.state = ChildState.RUNNING
+        if self._restarts:
+            self._on_restart(self.spec.name)
         self.report("child_restarted" if self._restarts else "child_started", self._why_ended)
 
     def kill(self) -> bool:
@@ -288,7 +303,8 @@ class _Supervisor:
         self._crashes: deque[str] = deque(maxlen=spec.intensity + 1)
         self._ring, self._bell = trio.open_memory_channel[None](1)
         self._children = tuple(
-            Child(self._as_child(child), spec.name, self._window, self._wake) for child in spec.children
+            Child(self._as_child(child), spec.name, self._window, ring=self._wake, on_restart=handle.on_restart)
+            for child in spec.children
         )
 
     def _as_child(self, spec: ChildSpec | SupervisorSpec) -> ChildSpec:

@@ -119,9 +119,14 @@ def test_killing_needs_permission(serve):
 
 
 def test_killing_by_name(serve):
-    """`trierarch kill` kills who is named; a name that no actor has is an error that says where the names are."""
+    """`trierarch kill` kills who is named, and the metric counts the restart; a name that no actor has is an error that
+    says where the names are.
+    """
     plane = serve("", "--allow-kill")
     plane.wait_until_ready()
     assert plane.command("kill", "somebody") == "Error: no actor 'somebody' is running; see /debug/actors"
     assert plane.command("kill", "intake") == "killed intake"
-    wait_until("the restart", lambda: plane.logged("child_restarted"))
+    wait_until(
+        "the restart", lambda: 'trierarch_actor_restarts_total{actor="intake"} 1.0' in plane.get("/metrics").text
+    )
+    wait_until("the next snapshot", lambda: "pilot_debounce_time_count 2.0" in plane.get("/metrics").text)
