@@ -1,27 +1,42 @@
 """Discovery requests between their bytes and the small values of `protocol.xds.requests`.
 
 The codec does the work, with message classes of our own in which the Node is bytes: only the first request of a stream
-has one, and who wants to know it calls `decode_node`. Names are interned, for thousands of streams name the same
-resources. Malformed data is a `DecodeError`.
+has one, and who wants to know it calls `decode_node`. Names are shared (`protocol.xds.names`), for thousands of streams
+name the same resources. Malformed data is a `DecodeError`; a request with more names than anybody needs is refused.
 """
 
 from __future__ import annotations
 
-from sys import intern
-
+from protocol import wire
 from protocol.codec import decode, encode
+from protocol.errors import RemoteError
 from protocol.proto.envoy.config.core.v3 import Node
 from protocol.proto.google.rpc import Status
 from protocol.proto.trierarch.xds import DeltaFields, SotwFields
+from protocol.xds.names import share
 from protocol.xds.requests import DeltaRequest, Nack, SotwRequest
+
+RESOURCE_EXHAUSTED = 8
+
+MOST_NAMES = 50_000
+"""Names in one request. A mesh of 10,000 services has as many clusters, if each has several ports and subsets."""
+
+_LARGE = 64 * 1024
+_TAGS = tuple(bytes([number << 3 | wire.DELIMITED]) for number in (3, 4, 5))
+"""How names begin: in a DiscoveryRequest field 3, in a DeltaDiscoveryRequest fields 3, 4 and 5."""
+
+_SUSPICIOUS = 4 * MOST_NAMES
+"""Bytes that may begin a name. Lengths and names may have the same values, but not so often."""
 
 
 def decode_sotw_request(data: bytes) -> SotwRequest:
     """A DiscoveryRequest."""
+    _refuse_monsters(data)
     fields = decode(SotwFields, data)
+    _check_count(len(fields.resource_names))
     return SotwRequest(
-        type_url=intern(fields.type_url),
-        names=_interned(fields.resource_names),
+        type_url=_shared(fields.type_url),
+        names=share(fields.resource_names),
         nonce=fields.response_nonce,
         version=fields.version_info,
         nack=_nack(fields.error_detail),
@@ -31,13 +46,15 @@ def decode_sotw_request(data: bytes) -> SotwRequest:
 
 def decode_delta_request(data: bytes) -> DeltaRequest:
     """A DeltaDiscoveryRequest."""
+    _refuse_monsters(data)
     fields = decode(DeltaFields, data)
     versions = fields.initial_resource_versions
+    _check_count(len(fields.resource_names_subscribe) + len(fields.resource_names_unsubscribe) + len(versions))
     return DeltaRequest(
-        type_url=intern(fields.type_url),
-        subscribe=_interned(fields.resource_names_subscribe),
-        unsubscribe=_interned(fields.resource_names_unsubscribe),
-        initial=dict(zip(map(intern, versions), versions.values(), strict=True)),
+        type_url=_shared(fields.type_url),
+        subscribe=share(fields.resource_names_subscribe),
+        unsubscribe=share(fields.resource_names_unsubscribe),
+        initial=dict(zip(share(versions), versions.values(), strict=True)),
         nonce=fields.response_nonce,
         nack=_nack(fields.error_detail),
         node=b"".join(fields.node),
@@ -76,9 +93,23 @@ def encode_delta_request(request: DeltaRequest) -> bytes:
     return encode(fields)
 
 
-def _interned(names: list[str]) -> tuple[str, ...]:
-    """One object for each name in the whole process."""
-    return tuple(map(intern, names))
+def _shared(name: str) -> str:
+    return share((name,))[0]
+
+
+def _refuse_monsters(data: bytes) -> None:
+    """Two million empty names fit into 4 MiB and take a second to decode: refuse them at sight."""
+    if len(data) > _LARGE and sum(map(data.count, _TAGS)) > _SUSPICIOUS:
+        raise _too_many()
+
+
+def _check_count(names: int) -> None:
+    if names > MOST_NAMES:
+        raise _too_many()
+
+
+def _too_many() -> RemoteError:
+    return RemoteError(RESOURCE_EXHAUSTED, f"a request with more than {MOST_NAMES} names")
 
 
 def _nack(status: Status | None) -> Nack | None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from envoy.service.discovery.v3 import discovery_pb2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.codec import DecodeError, encode
+from protocol.errors import RemoteError
 from protocol.proto.envoy.config.core.v3 import Locality, Node
 from protocol.xds.requests import DeltaRequest, Nack, SotwRequest
 from protocol.xds.wire_requests import (
+    MOST_NAMES,
+    RESOURCE_EXHAUSTED,
     decode_delta_request,
     decode_node,
     decode_sotw_request,
@@ -118,3 +123,26 @@ def test_a_node_is_decoded_only_when_asked_for() -> None:
 def test_an_empty_error_detail_is_a_nack() -> None:
     """What counts is that it is there."""
     assert decode_sotw_request(b"\x32\x00").nack == Nack(code=0, message="")
+
+
+def test_a_request_for_more_than_anybody_needs_is_refused() -> None:
+    """One name too many is RESOURCE_EXHAUSTED, in either protocol; as many as allowed are read."""
+    names = tuple(f"n{number}" for number in range(MOST_NAMES))
+    assert len(decode_sotw_request(encode_sotw_request(SotwRequest(type_url="t", names=names))).names) == MOST_NAMES
+    sotw = encode_sotw_request(SotwRequest(type_url="t", names=(*names, "one more")))
+    delta = encode_delta_request(
+        DeltaRequest(type_url="t", subscribe=names[:20_000], unsubscribe=names[20_000:], initial={"one more": "1"})
+    )
+    for decoder, data in ((decode_sotw_request, sotw), (decode_delta_request, delta)):
+        with pytest.raises(RemoteError) as refused:
+            decoder(data)
+        assert refused.value.code == RESOURCE_EXHAUSTED
+
+
+@pytest.mark.parametrize("name", [b"\x1a\x00", b"\x22\x00", b"\x2a\x00"])
+def test_millions_of_names_are_refused_without_being_decoded(name: bytes) -> None:
+    """4 MiB of empty names would take a second to decode: they are told from their bytes in milliseconds."""
+    began = time.process_time()
+    with pytest.raises(RemoteError):
+        decode_delta_request(name * 2**21)
+    assert time.process_time() - began < 0.1

@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocol.codec import decode
+from protocol.errors import RemoteError
 from protocol.proto.envoy.config.core.v3 import Node
 from trierarch.push.model import Locality
 from trierarch.push.proxy import NodeInfo, build_proxy
+
+INVALID_ARGUMENT = 3
+
+MOST_NODE = 512 * 1024
+"""Bytes of a Node: annotations alone may have 256 KiB in Kubernetes, Envoy's list of extensions has 40 KB."""
+
+DEEPEST = 100
+"""Levels of structs and lists in the metadata; protobuf's own libraries read as many."""
 
 if TYPE_CHECKING:
     from protocol.proto.google.protobuf import Struct, Value
@@ -19,6 +28,8 @@ def decode_proxy(node: bytes, cluster: str) -> Proxy:
 
     Raises `RemoteError` (INVALID_ARGUMENT) with the reason.
     """
+    if len(node) > MOST_NODE:
+        raise RemoteError(INVALID_ARGUMENT, f"a node of more than {MOST_NODE} bytes")
     message = decode(Node, node)
     locality = message.locality
     info = NodeInfo(
@@ -31,17 +42,19 @@ def decode_proxy(node: bytes, cluster: str) -> Proxy:
     return build_proxy(info, default_cluster=cluster)
 
 
-def plain_struct(struct: Struct) -> dict[str, object]:
+def plain_struct(struct: Struct, depth: int = 0) -> dict[str, object]:
     """A protobuf Struct as plain data."""
-    return {name: plain_value(value) for name, value in struct.fields.items()}
+    return {name: plain_value(value, depth + 1) for name, value in struct.fields.items()}
 
 
-def plain_value(value: Value) -> object:
-    """A protobuf Value as plain data; null and a value without a kind are None."""
+def plain_value(value: Value, depth: int = 0) -> object:
+    """A protobuf Value as plain data; null and a value without a kind are None. Raises `RemoteError` if too deep."""
+    if depth > DEEPEST:
+        raise RemoteError(INVALID_ARGUMENT, f"node metadata of more than {DEEPEST} levels")
     if value.struct_value is not None:
-        return plain_struct(value.struct_value)
+        return plain_struct(value.struct_value, depth)
     if value.list_value is not None:
-        return [plain_value(item) for item in value.list_value.values]
+        return [plain_value(item, depth + 1) for item in value.list_value.values]
     for plain in (value.string_value, value.bool_value, value.number_value):
         if plain is not None:
             return plain
