@@ -7,15 +7,20 @@ flow lane as the brake, and a wait for the end.
 from __future__ import annotations
 
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
 import trio
 
+from actors.aside import read_aside
 from actors.mailbox import Abandoned, Mailbox, Reply
 from actors.messages import RequestReceived, StreamAccepted, StreamEnded, StreamStatus
 from actors.ports import StreamClosed
 from protocol.errors import RemoteError
-from protocol.xds.wire_requests import decode_delta_request, decode_sotw_request
+from protocol.xds.requests import DeltaRequest, SotwRequest
+from protocol.xds.session import HEALTH
+from protocol.xds.wire_requests import MOST_NAMES, decode_delta_request, decode_sotw_request
+from trierarch.push.token_bucket import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,10 +34,18 @@ if TYPE_CHECKING:
 _SERVICE = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
 SOTW_METHOD = _SERVICE + "StreamAggregatedResources"
 DELTA_METHOD = _SERVICE + "DeltaAggregatedResources"
-RESOURCE_EXHAUSTED, UNAVAILABLE = 8, 14
+DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNAVAILABLE = 4, 8, 14
 
 PATIENCE = 1.0
 """Seconds that a new stream may wait for its turn."""
+
+INTRODUCTION = 30.0
+"""Seconds within which a client must say who it is; Envoy does so at once."""
+
+NAME_COST, NAMES_AHEAD = 10e-6, 2.0
+"""Each name that a stream asks for costs its reader so many seconds, of which two may be spent ahead: 100,000 names a
+second. That is three times what stepping a session by them takes.
+"""
 
 
 def build_handlers(
@@ -48,7 +61,8 @@ def build_handlers(
 
 async def serve_in_turn(begins: TokenBucket, serve: StreamHandler, port: StreamPort) -> None:
     """Serve a stream when it is its turn; refuse it if that would take too long (xds-server.md §3.4)."""
-    wait = begins.reserve(trio.current_time(), PATIENCE)
+    host, _, _ = port.peer.address.rpartition(":")
+    wait = begins.reserve(trio.current_time(), PATIENCE, host)
     if wait is None:
         raise RemoteError(RESOURCE_EXHAUSTED, "too many new streams; try again later")
     await trio.sleep(wait)
@@ -79,15 +93,54 @@ async def read_requests(
 ) -> None:
     """Pass requests on until the client has no more."""
     ended = StreamEnded(reason="closed by the client")
+    reader = Reader(port, decode, metrics)
     try:
-        while (message := await port.receive()) is not None:
-            metrics.note_request_size(len(message))
-            await inbox.send(RequestReceived(request=decode(message)))
+        while (request := await reader.read()) is not None:
+            await inbox.send(RequestReceived(request=request))
+            await reader.rest(request)
     except StreamClosed as closed:
         ended = StreamEnded(reason=closed.message)
     except RemoteError as error:
         ended = StreamEnded(reason=error.message, code=error.code)
     await inbox.send(ended)
+
+
+class Reader:
+    """Reads one stream's requests, no faster than others can bear."""
+
+    def __init__(self, port: StreamPort, decode: Callable[[bytes], Request], metrics: Metrics) -> None:
+        self._port = port
+        self._decode = decode
+        self._metrics = metrics
+        self._introduction = trio.current_time() + INTRODUCTION
+        self._pace = Pace(each=NAME_COST, ahead=NAMES_AHEAD)
+        self._names = 0
+
+    async def read(self) -> Request | None:
+        """The next request; None after the last. Raises `RemoteError` for one that may not be or does not come."""
+        with trio.move_on_at(self._introduction) as silence:
+            message = await self._port.receive()
+        if silence.cancelled_caught:
+            raise RemoteError(DEADLINE_EXCEEDED, f"no discovery request came within {INTRODUCTION:.0f} s")
+        if message is None:
+            return None
+        self._metrics.note_request_size(len(message))
+        request = await read_aside(self._decode, message)
+        if request.type_url != HEALTH:
+            self._introduction = inf
+        return request
+
+    async def rest(self, request: Request) -> None:
+        """Wait for as long as the request was too much. A name more on top of many costs as the many do."""
+        match request:
+            case SotwRequest(names=names):
+                self._names = len(names)
+            case DeltaRequest():
+                more = len(request.subscribe) + len(request.initial) - len(request.unsubscribe)
+                self._names = min(max(0, self._names + more), MOST_NAMES)
+        pause = self._pace.spend(self._names, trio.current_time())
+        if pause:
+            await trio.sleep(pause)
 
 
 async def _wait_for_end(ended: Reply[StreamStatus]) -> StreamStatus:

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 import trio
 
+from actors.aside import read_aside
 from actors.logs import get_logger
 from actors.mailbox import ask
 from actors.messages import (
@@ -39,6 +41,7 @@ from actors.messages import (
 )
 from actors.ports import StreamClosed
 from protocol.errors import RemoteError
+from protocol.xds.bounds import NameBounds
 from protocol.xds.events import Acked, Asked, Event, Nacked, NotServed, StaleNonce, Unsubscribed
 from protocol.xds.session import HEALTH
 from trierarch.envoy.names import touched_assignments
@@ -150,6 +153,7 @@ class Connection:
         self._slot = slot
         self._outlets = outlets
         self._place: Placed | None = None
+        self._bounds = NameBounds()
         self._started = False
 
     # --- the life of the stream --------------------------------------------------------------------------------------
@@ -203,16 +207,16 @@ class Connection:
         if self._slot.proxy is None:
             if request.type_url == HEALTH:
                 return  # a report may come before the client has said who it is (xds-server.md §4.3)
-            self._introduce(request)
+            await self._introduce(request)
         if needs_identity(request.type_url):
             raise RemoteError(UNAUTHENTICATED, f"only who has proved an identity is told of {request.type_url}")
         await self._step(request)
 
-    def _introduce(self, request: Request) -> None:
+    async def _introduce(self, request: Request) -> None:
         """The first request says who the client is; later nodes are ignored (xds-server.md §4.3)."""
         if not request.node:
             raise RemoteError(INVALID_ARGUMENT, "missing node information")
-        proxy = decode_proxy(request.node, self._outlets.cluster)
+        proxy = await read_aside(partial(decode_proxy, cluster=self._outlets.cluster), request.node)
         if proxy.type is ProxyType.ZTUNNEL:
             raise RemoteError(FAILED_PRECONDITION, "a ztunnel needs ambient mode, which is off")
         self._slot.session = self._slot.session.under(type_rules(proxy))
@@ -227,6 +231,7 @@ class Connection:
         """
         watched = self._slot.session.watches.keys()
         self._slot.session, events = self._slot.session.receive(request)
+        self._bounds.check(self._slot.session, request)
         for event in events:
             self._note(event)
         if self._slot.session.watches.keys() != watched:

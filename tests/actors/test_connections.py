@@ -203,7 +203,7 @@ async def test_everybody_announces_itself_at_a_roll_call(stage, nursery):
     await stage.open(nursery, "web-2.shop")
     await stage.told()
     stage.inbox.post(RollCall())
-    assert [(each.proxy.id, each.types) for each in await stage.told()] == [
+    assert sorted((each.proxy.id, each.types) for each in await stage.told()) == [
         ("web-1.shop", frozenset({CLUSTER})), ("web-2.shop", frozenset({CLUSTER}))
     ]  # fmt: skip
 

@@ -1,0 +1,29 @@
+"""Work that is too long to be done between two other things, in a thread. No actor: actors call it.
+
+One piece at a time in the whole process: more threads would take the interpreter from the event loop more often, and
+whoever sends much can wait for others who do. A piece of work holds the loop up by some five milliseconds at a time
+(`sys.getswitchinterval`), not by its whole length.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ResultT = TypeVar("ResultT")
+
+LARGE = 64 * 1024
+"""Bytes from which reading a client's message is put aside: about a millisecond's work, ten times that of a thread."""
+
+_LANE = trio.CapacityLimiter(1)
+
+
+async def read_aside(read: Callable[[bytes], ResultT], data: bytes) -> ResultT:
+    """What `read` makes of the data: at once if it is small, else in a thread. Raises what `read` raises."""
+    if len(data) < LARGE:
+        return read(data)
+    return await trio.to_thread.run_sync(read, data, limiter=_LANE)
