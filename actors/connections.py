@@ -80,7 +80,7 @@ class Connections:
                 self.call_the_roll()
             case Describe(proxy_id=proxy_id, reply=reply):
                 with reply:
-                    reply.answer(self.describe(proxy_id))
+                    reply.answer(await self.describe(proxy_id))
             case never:
                 assert_never(never)
 
@@ -128,7 +128,11 @@ class Connections:
         for _, stream in self._live.values():
             stream.inbox.post(Announce())
 
-    def describe(self, proxy_id: str) -> tuple[ConnectionDescription, ...]:
+    async def describe(self, proxy_id: str) -> tuple[ConnectionDescription, ...]:
         """The connections whose id contains `proxy_id`. Their slots tell, so that one that is stuck is shown too."""
-        slots = [slot for slot, _ in self._live.values()]
-        return tuple(connection.describe(slot, slot.proxy) for slot in slots if slot.proxy and proxy_id in slot.name)
+        found = []
+        for slot, _ in tuple(self._live.values()):
+            if slot.proxy is not None and proxy_id in slot.name:
+                found.append(connection.describe(slot, slot.proxy))
+                await trio.lowlevel.checkpoint()
+        return tuple(found)

@@ -109,16 +109,13 @@ class Pages:
     async def syncz(self, request: Request) -> Response:
         """For each proxy and type, the nonce sent and the nonce acknowledged."""
         namespace = request.query_params.get("namespace", "")
-        found = await self._describe("")
-        return JSONResponse(
-            [debug_pages.sync_status(each) for each in found if namespace in ("", each.proxy.namespace)]
-        )
+        found = [each for each in await self._describe("") if namespace in ("", each.proxy.namespace)]
+        return await _in_thread(lambda: [debug_pages.sync_status(each) for each in found])
 
     async def adsz(self, request: Request) -> Response:
         """Connected clients and what they watch."""
         found = await self._describe(request.query_params.get("proxyID", ""))
-        clients = [debug_pages.client(each) for each in found]
-        return JSONResponse({"totalClients": len(clients), "clients": clients})
+        return await _in_thread(lambda: debug_pages.clients(found))
 
     async def config_dump(self, request: Request) -> Response:
         """What one proxy was sent, in the shape of Envoy's own page."""
@@ -129,7 +126,7 @@ class Pages:
         if not found:
             return PlainTextResponse(f"no proxy like {proxy_id!r} is connected here\n", 404)
         endpoints = "include_eds" in request.query_params
-        return JSONResponse(await trio.to_thread.run_sync(debug_pages.config_dump, found[0], endpoints))
+        return await _in_thread(lambda: debug_pages.config_dump(found[0], endpoints))
 
     async def pushes(self, request: Request) -> Response:
         """What came of the last pushes and why they were made."""
@@ -140,7 +137,7 @@ class Pages:
         records: tuple[PushRecord, ...] = await ask(
             self._sources.journal, lambda reply: ReadJournal(proxy_id=proxy_id, limit=int(limit), reply=reply)
         )
-        return JSONResponse([record_fields(record) for record in records])
+        return await _in_thread(lambda: [record_fields(record) for record in records])
 
     async def actors(self, _: Request) -> Response:
         """The supervision tree's children."""
@@ -160,3 +157,8 @@ class Pages:
             self._sources.connections, lambda reply: Describe(proxy_id=proxy_id, reply=reply)
         )
         return tuple(sorted(found, key=lambda each: (each.proxy.cluster, each.proxy.namespace, each.connection)))
+
+
+async def _in_thread(build: Callable[[], object]) -> Response:
+    """A page of JSON, built and encoded beside the event loop: of a large mesh it is many megabytes."""
+    return await trio.to_thread.run_sync(lambda: JSONResponse(build()))

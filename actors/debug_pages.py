@@ -7,9 +7,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from trierarch.envoy.dump import dump_resources
-from trierarch.envoy.types import CLUSTER, ENDPOINT, EXTENSION, LISTENER, ROUTE, SECRET
+from trierarch.envoy.types import CLUSTER, ENDPOINT, EXTENSION, LISTENER, ROUTE, SECRET, TYPE_RULES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from actors.messages import ConnectionDescription, WatchDescription
     from actors.supervision import ChildStatistics
 
@@ -51,6 +53,12 @@ def _sync_of(watch: WatchDescription) -> Plain:
     return {"sent": watch.nonce_sent, "acked": watch.nonce_acked, "lastError": watch.last_error}
 
 
+def clients(connections: Iterable[ConnectionDescription]) -> Plain:
+    """The content of /debug/adsz."""
+    found = [client(each) for each in connections]
+    return {"totalClients": len(found), "clients": found}
+
+
 def client(connection: ConnectionDescription) -> Plain:
     """One client of /debug/adsz."""
     proxy = connection.proxy
@@ -63,7 +71,7 @@ def client(connection: ConnectionDescription) -> Plain:
         "locality": proxy.locality._asdict(),
         "delta": connection.delta,
         "snapshot": connection.snapshot,
-        "watches": {url: list(watch.names) for url, watch in connection.watches.items()},
+        "watches": {url: sorted(watch.names) for url, watch in connection.watches.items()},
     }
 
 
@@ -82,4 +90,11 @@ def config_dump(connection: ConnectionDescription, endpoints: bool) -> Plain:
     """What a proxy was sent, in the shape of Envoy's /config_dump."""
     wanted = [CLUSTER, *([ENDPOINT] if endpoints else []), LISTENER, ROUTE, SECRET, EXTENSION]
     watches = connection.watches
-    return {"configs": [dump_resources(url, watches[url].resources) for url in wanted if url in watches]}
+    return {"configs": [_section(url, watches[url]) for url in wanted if url in watches]}
+
+
+def _section(type_url: str, watch: WatchDescription) -> Plain:
+    """What the client holds of a type: of the whole set that it was offered, the part that it asks for."""
+    everything = TYPE_RULES[type_url].wildcard
+    held = [each for each in watch.resources if everything or each.name in watch.names]
+    return dump_resources(type_url, watch.resources.version, held)

@@ -10,6 +10,8 @@ Recovers by: starting empty; what was forgotten is in the log.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from heapq import merge
+from itertools import islice
 from typing import TYPE_CHECKING, assert_never
 
 import trio
@@ -43,9 +45,9 @@ class Ring:
 
     def last(self, proxy_id: str, limit: int) -> tuple[PushRecord, ...]:
         """The last `limit` records of all proxies whose id contains `proxy_id`, in order of their end."""
-        found = [record for proxy, ring in self._by_proxy.items() if proxy_id in proxy for record in ring]
-        found.sort(key=lambda record: (record.finished_wall, record.snapshot))
-        return tuple(found[-limit:]) if limit else ()
+        rings = [reversed(ring) for proxy, ring in self._by_proxy.items() if proxy_id in proxy]
+        newest = merge(*rings, key=lambda record: (record.finished_wall, record.snapshot), reverse=True)
+        return tuple(islice(newest, limit))[::-1]
 
 
 async def run(inbox: Mailbox[ToJournal], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from actors.mailbox import Mailbox, Reply
     from actors.ports import StreamPort
@@ -214,7 +214,7 @@ class RollCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Describe:
-    """From the debug pages (control): the state of the connections whose id contains `proxy_id` ("" = all)."""
+    """From the debug pages (flow): the state of the connections whose id contains `proxy_id` ("" = all)."""
 
     proxy_id: str
     reply: Reply[tuple[ConnectionDescription, ...]]
@@ -303,9 +303,11 @@ ToConnection = RequestReceived | StreamEnded | Welcome | PushTo | Placed | Annou
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchDescription:
-    """One type of one connection, for the debug pages. `sent_at`: wall clock seconds, 0.0 = never."""
+    """One type of one connection, for the debug pages. `resources`: the set that its client was offered last, of which
+    it was sent what it names, or everything if the type is a wildcard one.
+    """
 
-    names: tuple[str, ...]
+    names: Collection[str]
     nonce_sent: str
     nonce_acked: str
     last_error: str
@@ -335,7 +337,7 @@ class PushRecorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadJournal:
-    """From the debug pages (control): the last records of proxies whose id contains `proxy_id`, newest last."""
+    """From the debug pages (flow): the last records of proxies whose id contains `proxy_id`, newest last."""
 
     proxy_id: str
     limit: int

@@ -33,9 +33,9 @@ def test_the_proxy_not_heard_of_for_longest_is_forgotten():
 def test_records_come_in_the_order_of_their_end():
     """The newest is last, whichever proxy it is of; the limit keeps the newest."""
     ring = Ring()
-    for proxy, moment in (("a", 3.0), ("b", 1.0), ("a", 2.0)):
+    for proxy, moment in (("b", 1.0), ("a", 2.0), ("b", 2.5), ("a", 3.0)):
         ring.add(replace(RECORD, proxy=proxy, finished_wall=moment))
-    assert [record.finished_wall for record in ring.last("", 2)] == [2.0, 3.0]
+    assert [record.finished_wall for record in ring.last("", 3)] == [2.0, 2.5, 3.0]
     assert ring.last("", 0) == ()
 
 

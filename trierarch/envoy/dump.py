@@ -11,9 +11,11 @@ from protocol.codec.plain import plain_message
 from trierarch.envoy.types import CLUSTER, ENDPOINT, EXTENSION, LISTENER, ROUTE, SECRET
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from betterproto2 import Message
 
-    from protocol.xds.resources import Resource, ResourceSet
+    from protocol.xds.resources import Resource
 
 _PREFIX = "type.googleapis.com/"
 
@@ -28,12 +30,12 @@ _SECTIONS = {
 """Type URL -> message of Envoy's admin page, its list, and the field of one resource in an item of it."""
 
 
-def dump_resources(type_url: str, resources: ResourceSet) -> dict[str, Any]:
+def dump_resources(type_url: str, version: str, resources: Iterable[Resource]) -> dict[str, Any]:
     """One section of a config dump."""
     message, items, field = _SECTIONS[type_url]
     return {
         "@type": f"{_PREFIX}envoy.admin.v3.{message}",
-        "version_info": resources.version,
+        "version_info": version,
         items: [_item(type_url, field, resource) for resource in resources],
     }
 
