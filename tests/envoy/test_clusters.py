@@ -57,6 +57,7 @@ from trierarch.config.mesh_config import (
     MeshOutboundMode,
     MeshOutboundTrafficPolicy,
 )
+from trierarch.config.proxy_config import ProxyConfig, ProxyHeaders
 from trierarch.envoy.types import CLUSTER
 from trierarch.push.model import PortProtocol, Resolution, ServicePort, TrafficDistribution
 from trierarch.push.proxy import IPMode, ProxyType
@@ -572,6 +573,17 @@ def test_statistics_may_be_named_by_a_pattern():
     pattern = "%SERVICE%.%SERVICE_NAME%.%SERVICE_FQDN%.%SERVICE_PORT%.%SERVICE_PORT_NAME%.%SUBSET_NAME%.%TARGET_PORT%"
     cluster = _cluster(None, settings=mesh(outbound_cluster_stat_name=pattern))
     assert cluster["alt_stat_name"] == "web.shop.web.web.shop.svc.cluster.local.80.http..0;"
+
+
+@pytest.mark.parametrize(("port", "expected"), [(HTTP, True), (DETECTED, True), (GRPC, False), (TCP, False)])
+def test_letters_case_of_headers_is_kept_where_they_have_any(port, expected):
+    """In HTTP/1.1, towards services and anywhere else, as the mesh or the proxy's own configuration says."""
+    config = ProxyConfig(proxy_headers=ProxyHeaders(preserve_http1_header_case=True))
+    for options in ({"settings": mesh(default_config=config)}, {"key": outbound_key(headers=config.proxy_headers)}):
+        assert ("preserve_case" in str(_cluster(None, port=port, **options))) is expected
+        assert "preserve_case" in str(_clusters([], **options)["PassthroughCluster"])
+    refused = {"settings": mesh(default_config=config), "key": outbound_key(headers=ProxyHeaders())}
+    assert "preserve_case" not in str(_cluster(None, port=port, **refused))
 
 
 # --- bytes -----------------------------------------------------------------------------------------------------------

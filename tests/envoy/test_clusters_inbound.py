@@ -27,6 +27,7 @@ from trierarch.config.destination_rule import (
     TrafficPolicy,
 )
 from trierarch.config.mesh_config import MeshInboundMode, MeshInboundTrafficPolicy
+from trierarch.config.proxy_config import ProxyHeaders
 from trierarch.config.sidecar import IngressListener, Sidecar, SidecarPort
 from trierarch.envoy.types import CLUSTER
 from trierarch.push.model import ServiceTarget
@@ -190,6 +191,13 @@ def test_the_source_address_that_capture_lets_through(mode, dual_stack, expected
         bind = cluster["upstream_bind_config"]
         extra = [each["address"]["address"] for each in bind.get("extra_source_addresses", [])]
         assert [bind["source_address"]["address"], *extra] == expected
+
+
+def test_letters_case_of_headers_is_kept_towards_the_workload():
+    """At its ports, and at those that no service has."""
+    clusters = _inbound(headers=ProxyHeaders(preserve_http1_header_case=True))
+    assert "preserve_case" in str(clusters["inbound|8080||"])
+    assert "preserve_case" in str(clusters["InboundPassthroughCluster"])
 
 
 def test_inbound_statistics_may_be_named_by_a_pattern():

@@ -13,12 +13,13 @@ from trierarch.envoy.cluster_metadata import exchange_filter, outbound_metadata
 from trierarch.envoy.connection_pool import build_circuit_breakers, build_connection_options, connect_timeout
 from trierarch.envoy.discovery import dns_lookup_family, set_discovery
 from trierarch.envoy.endpoints import Narrowing
+from trierarch.envoy.http_connection import proxy_headers
 from trierarch.envoy.load_assignment import AssignmentInputs, build_load_assignment
 from trierarch.envoy.load_balancing import build_common_lb_config, set_load_balancing
 from trierarch.envoy.outlier import build_outlier_detection
 from trierarch.envoy.outline import ClusterOutline, Discovery, outline_clusters
 from trierarch.envoy.packing import encode_resource
-from trierarch.envoy.protocol_options import HttpSettings, build_protocol_options, keeps_header_case, outbound_version
+from trierarch.envoy.protocol_options import HttpSettings, build_protocol_options, may_speak_http1, outbound_version
 from trierarch.envoy.stat_names import pattern_stat_name, plain_stat_name
 from trierarch.envoy.units import Plan, Unit
 from trierarch.envoy.upstream_tls import (
@@ -57,6 +58,7 @@ class ClusterTraits(NamedTuple):
     istio: bool
     secrets: SecretSource = SecretSource.NONE
     files: CertificateFiles = NO_FILES
+    preserves_case: bool = False
 
 
 class ServiceClusters(NamedTuple):
@@ -81,15 +83,22 @@ class ServiceClusters(NamedTuple):
         return Security(certificates, self.peers, self.traits.type, self.mesh.config)
 
 
-def cluster_traits(key: OutboundKey) -> ClusterTraits:
+def cluster_traits(key: OutboundKey, mesh: Mesh) -> ClusterTraits:
     """The traits of the proxies of a view."""
     capabilities = key.capabilities
-    return ClusterTraits(key.type, key.ip_mode, capabilities.istio, capabilities.secrets, capabilities.client_files)
+    return ClusterTraits(
+        type=key.type,
+        ip_mode=key.ip_mode,
+        istio=capabilities.istio,
+        secrets=capabilities.secrets,
+        files=capabilities.client_files,
+        preserves_case=bool(proxy_headers(key, mesh).preserve_http1_header_case),
+    )
 
 
 def plan_outbound_clusters(key: OutboundKey, scope: SidecarScope, context: PushContext) -> Plan:
     """One unit for each service of the scope, in order."""
-    mesh, traits = context.mesh, cluster_traits(key)
+    mesh, traits = context.mesh, cluster_traits(key, context.mesh)
     narrowing = Narrowing(key, context)
     for service in scope.services:
         rule = select_rule(scope.rules.get(service.hostname, ()), key.scope.namespace, key.labels)
@@ -134,7 +143,7 @@ def build_cluster(
         version=version,
         pool=pool,
         error_codes=outlier.outlier_detection_http_error_codes if outlier is not None else (),
-        keeps_header_case=keeps_header_case(outline.port.protocol, config),
+        keeps_header_case=traits.preserves_case and may_speak_http1(outline.port.protocol),
         checks=select_checks(mode),
     )
     cluster = Cluster(

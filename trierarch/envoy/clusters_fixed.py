@@ -46,11 +46,15 @@ class InboundPassthrough(NamedTuple):
 
     mesh: Mesh
     ip_mode: IPMode
+    preserves_case: bool = False
 
 
 def plan_fixed_clusters(key: OutboundKey, scope: SidecarScope, context: PushContext) -> Plan:
     """One unit: they depend on the mesh's settings only."""
-    yield Unit(build_fixed_clusters, FixedClusters(context.mesh, cluster_traits(key), _resolves(scope, context.mesh)))
+    yield Unit(
+        build_fixed_clusters,
+        FixedClusters(context.mesh, cluster_traits(key, context.mesh), _resolves(scope, context.mesh)),
+    )
 
 
 def _resolves(scope: SidecarScope, mesh: Mesh) -> bool:
@@ -63,7 +67,7 @@ def build_fixed_clusters(inputs: FixedClusters) -> tuple[Resource, ...]:
     """Where traffic goes that goes nowhere, and where traffic goes that nobody defined."""
     clusters = [_black_hole(inputs.mesh)]
     if inputs.traits.type is not ProxyType.ROUTER:
-        clusters.append(_passthrough(PASSTHROUGH_CLUSTER, inputs.mesh))
+        clusters.append(_passthrough(PASSTHROUGH_CLUSTER, inputs.mesh, preserves_case=inputs.traits.preserves_case))
     if inputs.resolves:
         clusters.append(_resolving(inputs))
     for cluster in clusters[1:]:
@@ -74,7 +78,7 @@ def build_fixed_clusters(inputs: FixedClusters) -> tuple[Resource, ...]:
 
 def build_inbound_passthrough(inputs: InboundPassthrough) -> tuple[Resource, ...]:
     """Where inbound traffic goes for ports that no service has."""
-    cluster = _passthrough(INBOUND_PASSTHROUGH_CLUSTER, inputs.mesh)
+    cluster = _passthrough(INBOUND_PASSTHROUGH_CLUSTER, inputs.mesh, preserves_case=inputs.preserves_case)
     cluster.upstream_bind_config = inbound_bind_config(inputs.ip_mode)
     return (encode_resource(cluster.name, cluster),)
 
@@ -89,8 +93,8 @@ def _black_hole(mesh: Mesh) -> Cluster:
     )
 
 
-def _passthrough(name: str, mesh: Mesh) -> Cluster:
-    cluster = _open_cluster(name, mesh)
+def _passthrough(name: str, mesh: Mesh, *, preserves_case: bool) -> Cluster:
+    cluster = _open_cluster(name, mesh, preserves_case=preserves_case)
     cluster.type = ClusterDiscoveryType.ORIGINAL_DST
     cluster.lb_policy = ClusterLbPolicy.CLUSTER_PROVIDED
     cluster.alt_stat_name = plain_stat_name(PASSTHROUGH_CLUSTER)  # both directions count together
@@ -99,14 +103,14 @@ def _passthrough(name: str, mesh: Mesh) -> Cluster:
 
 def _resolving(inputs: FixedClusters) -> Cluster:
     mesh = inputs.mesh
-    cluster = _open_cluster(ALLOW_ANY_DNS_CLUSTER, mesh)
+    cluster = _open_cluster(ALLOW_ANY_DNS_CLUSTER, mesh, preserves_case=inputs.traits.preserves_case)
     cache = any_host_dns_cache(dns_lookup_family(inputs.traits.ip_mode, mesh.features.dual_stack))
     # "Insecure" is to forward TLS without checking whose it is: the application does that.
     set_dynamic_forward_proxy(cluster, ClusterConfig(dns_cache_config=cache, allow_insecure_cluster_options=True))
     return cluster
 
 
-def _open_cluster(name: str, mesh: Mesh) -> Cluster:
+def _open_cluster(name: str, mesh: Mesh, *, preserves_case: bool) -> Cluster:
     """What clusters for any destination have in common."""
     pool = _default_pool(mesh)
     return Cluster(
@@ -115,7 +119,7 @@ def _open_cluster(name: str, mesh: Mesh) -> Cluster:
         connect_timeout=connect_timeout(pool, mesh.config),
         circuit_breakers=build_circuit_breakers(pool),
         upstream_connection_options=build_connection_options(pool, mesh.config),
-        typed_extension_protocol_options=build_passthrough_options(mesh.config),
+        typed_extension_protocol_options=build_passthrough_options(preserves_case=preserves_case),
     )
 
 

@@ -18,9 +18,10 @@ from trierarch.envoy.addresses import build_address, inbound_bind_config, loopba
 from trierarch.envoy.cluster_metadata import inbound_metadata
 from trierarch.envoy.clusters_fixed import InboundPassthrough, build_inbound_passthrough
 from trierarch.envoy.connection_pool import build_circuit_breakers, build_connection_options, connect_timeout
+from trierarch.envoy.http_connection import proxy_headers
 from trierarch.envoy.names import inbound_cluster
 from trierarch.envoy.packing import duration, encode_resource
-from trierarch.envoy.protocol_options import HttpSettings, build_protocol_options, inbound_version, keeps_header_case
+from trierarch.envoy.protocol_options import HttpSettings, build_protocol_options, inbound_version, may_speak_http1
 from trierarch.envoy.stat_names import pattern_stat_name, plain_stat_name
 from trierarch.envoy.units import Plan, Unit
 from trierarch.push.port_protocols import parse_protocol
@@ -75,6 +76,7 @@ class InboundCluster(NamedTuple):
     mesh: Mesh
     ip_mode: IPMode
     istio: bool
+    preserves_case: bool = False
 
 
 class Workload(NamedTuple):
@@ -83,6 +85,11 @@ class Workload(NamedTuple):
     key: InboundKey
     scope: SidecarScope
     context: PushContext
+
+    @property
+    def preserves_case(self) -> bool:
+        """Whether HTTP/1.1 headers keep the case that the client wrote."""
+        return bool(proxy_headers(self.key, self.context.mesh).preserve_http1_header_case)
 
     @property
     def sidecar(self) -> Sidecar:
@@ -95,9 +102,10 @@ _NO_SIDECAR = Sidecar()
 
 def plan_inbound_clusters(key: InboundKey, scope: SidecarScope, context: PushContext) -> Plan:
     """One unit for each port that the workload serves or its Sidecar names, and the one for all other ports."""
-    for inputs in _select_clusters(Workload(key, scope, context)):
+    workload = Workload(key, scope, context)
+    for inputs in _select_clusters(workload):
         yield Unit(build_inbound_cluster, inputs)
-    yield Unit(build_inbound_passthrough, InboundPassthrough(context.mesh, key.ip_mode))
+    yield Unit(build_inbound_passthrough, InboundPassthrough(context.mesh, key.ip_mode, workload.preserves_case))
 
 
 def _select_clusters(workload: Workload) -> Iterator[InboundCluster]:
@@ -180,6 +188,7 @@ def _inbound_cluster(
         mesh=mesh,
         ip_mode=key.ip_mode,
         istio=key.capabilities.istio,
+        preserves_case=workload.preserves_case,
     )
 
 
@@ -212,7 +221,7 @@ def build_inbound_cluster(inputs: InboundCluster) -> tuple[Resource, ...]:
             HttpSettings(
                 version=inbound_version(inputs.protocol, inputs.pool),
                 pool=inputs.pool,
-                keeps_header_case=keeps_header_case(inputs.protocol, config),
+                keeps_header_case=inputs.preserves_case and may_speak_http1(inputs.protocol),
             )
         ),
         common_lb_config=ClusterCommonLbConfig(),

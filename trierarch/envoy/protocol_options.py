@@ -26,13 +26,13 @@ from trierarch.config.mesh_config import MeshH2UpgradePolicy
 from trierarch.envoy.connection_pool import http_pool, tcp_pool
 from trierarch.envoy.outlier import build_error_matcher
 from trierarch.envoy.packing import duration, pack
-from trierarch.push.model import PortProtocol
 from trierarch.push.proxy import ProxyType
 
 if TYPE_CHECKING:
     from protocol.proto.google.protobuf import Any as PackedMessage
     from trierarch.config.destination_rule import ConnectionPool, Http2KeepAlive, HttpPool
     from trierarch.config.mesh_config import MeshConfig
+    from trierarch.push.model import PortProtocol
 
 EXTENSION = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 PASSTHROUGH_IDLE_TIMEOUT = 300.0
@@ -125,21 +125,18 @@ def _set_version(options: HttpProtocolOptions, settings: HttpSettings) -> None:
             options.explicit_http_config = HttpProtocolOptionsExplicitHttpConfig(http_protocol_options=http1)
 
 
-def build_passthrough_options(mesh: MeshConfig) -> dict[str, PackedMessage]:
+def build_passthrough_options(*, preserves_case: bool) -> dict[str, PackedMessage]:
     """The options of clusters that carry whatever comes (networking.md §2.11)."""
     options = HttpProtocolOptions(
         common_http_protocol_options=CommonHttpProtocolOptions(idle_timeout=duration(PASSTHROUGH_IDLE_TIMEOUT))
     )
-    keeps_case = keeps_header_case(PortProtocol.UNSUPPORTED, mesh)
-    _set_version(options, HttpSettings(Version.AS_CLIENT, pool=None, keeps_header_case=keeps_case))
+    _set_version(options, HttpSettings(Version.AS_CLIENT, pool=None, keeps_header_case=preserves_case))
     return {EXTENSION: pack(options)}
 
 
-def keeps_header_case(protocol: PortProtocol, mesh: MeshConfig) -> bool:
-    """Whether HTTP/1.1 headers keep the case that the client wrote: where HTTP/1.1 may be spoken at all."""
-    headers = mesh.default_config.proxy_headers
-    wanted = headers is not None and bool(headers.preserve_http1_header_case)
-    return wanted and (protocol.is_auto or (protocol.is_http and not protocol.is_http2))
+def may_speak_http1(protocol: PortProtocol) -> bool:
+    """Whether it matters how HTTP/1.1 headers are written."""
+    return protocol.is_auto or (protocol.is_http and not protocol.is_http2)
 
 
 def _http1_options(keeps_case: bool) -> Http1ProtocolOptions:
