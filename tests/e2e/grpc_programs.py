@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 
 METHOD = "/shop.Greeter/Name"
-PATIENCE = 20.0
+PATIENCE = 10.0
 """Seconds that a call may take: the first one waits for the configuration."""
 
 
@@ -33,7 +34,7 @@ class Greeter(grpc.GenericRpcHandler):
 
 def serve(name: str, address: str) -> None:
     """Serve for ever."""
-    server = grpc.server(None, handlers=[Greeter(name)], xds=True)
+    server = grpc.server(ThreadPoolExecutor(2), handlers=[Greeter(name)], xds=True)
     server.add_insecure_port(address)
     server.start()
     server.wait_for_termination()

@@ -244,7 +244,7 @@ def test_a_server_asks_by_the_address_that_it_listens_on():
     ],
 )
 def test_a_port_is_one_or_the_other(mode, secrets, kind):
-    """A gRPC server cannot tell the two apart, so it is told what to expect; without certificates there is no choice."""
+    """A gRPC server cannot tell the two apart, so it is told which to expect; without certificates, plaintext."""
     (chain,) = servers(PeerModes(mode), secrets)["0.0.0.0:17070"]["filter_chains"]
     assert chain["name"] == f"inbound-{kind}"
     (manager,) = chain["filters"]
