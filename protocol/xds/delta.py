@@ -14,20 +14,26 @@ Of a wildcard type every client is sent everything, whatever it names (§6.15). 
 Versions are digests of the bytes. So, other than with istiod, the answer to a reconnect leaves out what its client
 declares with the version that the resource has now; the answer itself comes all the same, if need be an empty one: its
 ACK is how both sides know that they agree.
+
+Envoy sends changes of its subscription with the next ACK when it could not send them at once, and says them only once.
+If that ACK is of a response that is not the last any more, istiod ignores them (case 3), though the public protocol
+forbids it; a cluster would then warm for ever. Here they are remembered (`subscription.Late`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from protocol.errors import LocalError
 from protocol.wire import SharedFields, delta_resource_field, delta_response
 from protocol.xds.cases import Case, decide
+from protocol.xds.doubt import NO_NAMES, Doubt
 from protocol.xds.requests import DeltaRequest
 from protocol.xds.subscription import (
     WILDCARD,
+    Late,
     Offer,
     Outcome,
     Owed,
@@ -87,26 +93,60 @@ def receive(rules: TypeRules, watch: Watch | None, request: Request) -> Outcome:
     """Step a watch by a request. Pure; raises `LocalError` for a request of the other dialect."""
     if not isinstance(request, DeltaRequest):
         raise LocalError("a delta stream was given a state-of-the-world request")
+    if watch is not None and watch.late is not None:
+        watch, request = _with_late(watch, watch.late, request)
     wants = interned(request.subscribe) | interned(request.initial)
     turn = Turn(rules=rules, watch=watch, request=request, wants=wants, drops=interned(request.unsubscribe))
     return decide(CASES, turn).step(turn)
+
+
+def _with_late(watch: Watch, late: Late, request: DeltaRequest) -> tuple[Watch, DeltaRequest]:
+    """The request with the changes that are late, if it acknowledges what came after them.
+
+    What it says itself is newer; a spontaneous request only overrules them.
+    """
+    told = {*request.subscribe, *request.unsubscribe}
+    subscribe, unsubscribe = late.subscribe - told, late.unsubscribe - told
+    if not request.nonce:
+        left = replace(late, subscribe=subscribe, unsubscribe=unsubscribe)
+        return replace(watch, late=left if subscribe or unsubscribe else None), request
+    if request.nack or request.nonce == late.since or request.nonce != watch.nonce:
+        return watch, request
+    whole = replace(
+        request,
+        subscribe=(*request.subscribe, *sorted(subscribe)),
+        unsubscribe=(*request.unsubscribe, *sorted(unsubscribe)),
+    )
+    return replace(watch, late=None), whole
 
 
 # --- the steps -------------------------------------------------------------------------------------------------------
 def _reject(turn: Turn) -> Outcome:
     if turn.request.nack is None:
         raise LocalError("a request without error_detail is no NACK")
-    return rejected(turn.watch, turn.rules.type_url, turn.request.nonce, turn.request.nack)
+    outcome = rejected(turn.watch, turn.rules.type_url, turn.request.nonce, turn.request.nack)
+    return replace(outcome, watch=_deferring(outcome.watch, turn.request))
 
 
 def _begin(turn: Turn) -> Outcome:
     declared = (interned(turn.request.initial),) if turn.request.initial else ()
-    fresh = Watch(names=turn.named - turn.drops - {WILDCARD}, unsettled=declared)
+    fresh = Watch(names=turn.named - turn.drops - {WILDCARD}, doubt=Doubt(unsettled=declared))
     return _answered(fresh, (), turn, first=True)
 
 
 def _ignore(turn: Turn) -> Outcome:
-    return stale(turn.watch, turn.rules.type_url, turn.request.nonce)
+    return stale(_deferring(turn.watch, turn.request), turn.rules.type_url, turn.request.nonce)
+
+
+def _deferring(watch: Watch | None, request: DeltaRequest) -> Watch | None:
+    """The watch that remembers the changes in a request which counts for nothing."""
+    added, dropped = interned(request.subscribe), interned(request.unsubscribe)
+    if watch is None or not (added or dropped):
+        return watch
+    before = watch.late or Late(since=request.nonce, subscribe=NO_NAMES, unsubscribe=NO_NAMES)
+    subscribe = (before.subscribe - dropped) | added
+    late = replace(before, subscribe=subscribe, unsubscribe=(before.unsubscribe - added) | dropped)
+    return replace(watch, late=late)
 
 
 def _take(turn: Turn) -> Outcome:

@@ -31,9 +31,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from protocol.errors import LocalError
 from protocol.xds import delta, sotw
+from protocol.xds.doubt import NO_NAMES
 from protocol.xds.events import Event, NotServed, Response
 from protocol.xds.nonce import build_nonce
-from protocol.xds.subscription import NO_NAMES, Offer, Outcome, Watch, again, losing, offered, reminded
+from protocol.xds.subscription import Offer, Outcome, Watch, again, losing, offered, reminded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -3,10 +3,7 @@
 Theory. A `Watch` remembers what its client asked for and what it was brought up to: `sent`, the set that it was last
 offered, a reference to a value that thousands of watches share. What a push brings is the difference from it.
 
-A NACK changes nothing at once (§6.13: it triggers no resend), but leaves the watch in doubt. The client may have
-refused the response whole or applied the good half of it, and responses before it may not have been acknowledged
-either: of each name in `unsettled`, the responses since the last ACK, it may hold any state. So the next response
-that has something new to say tells of all these names again, and when that is acknowledged the client is whole.
+What a client has not acknowledged or has refused, and what it is told again for that, is in `doubt.py`.
 
 Invariant: once nothing is owed, each watched name that `sent` defines was told, or declared by the client, with the
 version that it has there. Invariant: `nonce` is "" exactly until the first response of the watch; a client that names a
@@ -21,6 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from protocol.xds.diff import NOTHING, Difference, difference
+from protocol.xds.doubt import CERTAIN, NO_NAMES, Doubt
 from protocol.xds.events import Acked, Asked, Event, Nacked, StaleNonce
 from protocol.xds.resources import ResourceSet
 
@@ -31,15 +29,11 @@ if TYPE_CHECKING:
     from protocol.xds.resources import Part, Resource
     from protocol.xds.types import TypeRules
 
-NO_NAMES: frozenset[str] = frozenset()
 WILDCARD = "*"
 """The name by which a delta client asks for everything. It is never kept among the names (§6.9)."""
 
 UNOFFERED = ResourceSet()
 """The set of a watch that was not offered any yet."""
-
-TOLD_APART = 16
-"""Responses whose names are remembered apart until their ACK; small sets are cheaper than one that is ever rebuilt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,14 +58,27 @@ class Owed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Late:
+    """Changes of a subscription in answers that count for nothing: to a response that was not the last, or a NACK.
+
+    istiod forgets them, and the client, which will not say them again, waits for ever. Here they are taken once it
+    acknowledges another response than `since`, the one that it named.
+    """
+
+    since: str
+    subscribe: frozenset[str]
+    unsubscribe: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
     """One type on one stream (§6.2). `names` are those asked for; a wildcard type is sent everything all the same.
 
     `nonce`: of the last response; `acked`: the last one accepted; `rejection`: the last NACK, until an ACK follows.
-    `unsettled`: names in the responses since the last ACK, a set for each; `doubted`: a NACK came and no response since
-    has made up for it. `due`: names that must be sent, changed or not, because what they belong to was sent
-    (`TypeRules.follows`). `lost`: names that the set has lost while it only followed another. `pressed`: the next
-    request is answered though it looks like an ACK (istiod's AlwaysRespond, §6.4 case 5a).
+    `doubt`: what the client may not have got. `due`: names that must be sent, changed or not, because what they belong
+    to was sent (`TypeRules.follows`). `lost`: names that the set has lost while it only followed another. `late`:
+    changes of the subscription that were not taken yet. `pressed`: the next request is answered though it looks like an
+    ACK (istiod's AlwaysRespond, §6.4 case 5a).
     """
 
     names: frozenset[str]
@@ -82,8 +89,8 @@ class Watch:
     owed: Owed | None = None
     due: frozenset[str] = NO_NAMES
     lost: frozenset[str] = NO_NAMES
-    unsettled: tuple[frozenset[str], ...] = ()
-    doubted: bool = False
+    doubt: Doubt = CERTAIN
+    late: Late | None = None
     pressed: bool = False
 
 
@@ -154,7 +161,8 @@ def rejected(watch: Watch | None, type_url: str, nonce: str, nack: Nack) -> Outc
     event = Nacked(type_url=type_url, nonce=nonce, code=nack.code, message=nack.message)
     if watch is None:
         return Outcome(watch=None, events=(event,))
-    return Outcome(watch=replace(watch, rejection=event, doubted=True), events=(event,))
+    doubt = watch.doubt.rejected(nack.message, watch.sent, latest=nonce == watch.nonce)
+    return Outcome(watch=replace(watch, rejection=event, doubt=doubt), events=(event,))
 
 
 def stale(watch: Watch | None, type_url: str, nonce: str) -> Outcome:
@@ -171,8 +179,7 @@ def acknowledged(watch: Watch, type_url: str) -> tuple[Watch, tuple[Event, ...]]
     refused = watch.rejection is not None and watch.rejection.nonce == watch.nonce
     if refused or watch.acked == watch.nonce:
         return watch, ()
-    unsettled = watch.unsettled if watch.doubted else ()
-    accepted = replace(watch, acked=watch.nonce, rejection=None, unsettled=unsettled)
+    accepted = replace(watch, acked=watch.nonce, rejection=None, doubt=watch.doubt.settled())
     return accepted, (Acked(type_url=type_url, nonce=watch.nonce),)
 
 
@@ -196,7 +203,7 @@ def again(watch: Watch, rules: TypeRules) -> Watch:
     if not rules.wildcard:
         return replace(watch, owed=Owed(names=watch.names))
     held = frozenset(resource.name for resource in watch.sent)
-    return replace(watch, owed=Owed(names=held.union(watch.names, *watch.unsettled)))
+    return replace(watch, owed=Owed(names=held.union(watch.names, *watch.doubt.unsettled)))
 
 
 def reminded(watch: Watch, *names: frozenset[str]) -> Watch:
@@ -226,13 +233,12 @@ def news(watch: Watch, rules: TypeRules, resources: ResourceSet) -> Difference:
         latest = latest.within(watch.names)
     if watch.lost and latest.removed:
         latest = Difference(latest.changed, latest.removed - watch.lost)
-    if not (latest and watch.doubted):
+    if not (latest and watch.doubt.nacked):
         return latest
-    unsure = NO_NAMES.union(*watch.unsettled)
+    defined, gone = watch.doubt.again(resources)
     if not rules.wildcard:
-        unsure &= watch.names
-    defined = frozenset(name for name in unsure if resources.get(name) is not None)
-    return Difference(latest.changed | defined, latest.removed | (unsure - defined))
+        defined, gone = defined & watch.names, gone & watch.names
+    return Difference(latest.changed | defined, latest.removed | gone)
 
 
 def wanted(watch: Watch, new: Difference) -> frozenset[str]:
@@ -275,8 +281,7 @@ def offered(watch: Watch, resources: ResourceSet, offer: Offer | None, nonce: st
         owed=None,
         due=NO_NAMES,
         lost=lost,
-        unsettled=_gathered((*watch.unsettled, *offer.told)),
-        doubted=watch.doubted and not offer.whole,
+        doubt=watch.doubt.told(offer.told, whole=offer.whole),
     )
 
 
@@ -286,11 +291,6 @@ def _still_lost(lost: frozenset[str], resources: ResourceSet, offer: Offer | Non
         return lost
     told = NO_NAMES.union(*offer.sent.names, offer.removed) if offer else NO_NAMES
     return frozenset(name for name in lost - told if resources.get(name) is None)
-
-
-def _gathered(told: tuple[frozenset[str], ...]) -> tuple[frozenset[str], ...]:
-    """The same names; in one set if a client does not acknowledge for long."""
-    return told if len(told) <= TOLD_APART else (NO_NAMES.union(*told),)
 
 
 def shared(names: frozenset[str], resources: ResourceSet) -> frozenset[str]:

@@ -4,6 +4,7 @@
     requests = client.connect()                     # clusters and listeners first, in the state that it is in
     requests = client.receive(encoded_response)     # an ACK or a NACK, and the subscriptions that it leads to
     client.held[EDS]                                # what it has: name -> body
+    client.hold_back(); client.release()            # say nothing for a while, then all at once
 
 It subscribes to the endpoints of its clusters and to the route configurations of its listeners. Which these are is told
 by two functions of (name, body), as this package's tests have no real Envoy messages: by default each cluster has
@@ -12,7 +13,7 @@ are decoded by Google's library.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from protocol.xds.requests import DeltaRequest, Nack, Request, SotwRequest
 from tests.protocol.xds.conversation import Seen, decode_delta, decode_sotw, name_in_text
@@ -56,6 +57,8 @@ class SimulatedClient:
     names: dict[str, tuple[str, ...]] = field(default_factory=lambda: {EDS: (), RDS: ()})
     nonces: dict[str, str] = field(default_factory=dict)
     accepted: dict[str, str] = field(default_factory=dict)
+    holds_back: bool = False
+    kept: list[Request] = field(default_factory=list)
 
     @classmethod
     def sotw(cls, **options) -> "SimulatedClient":
@@ -71,6 +74,7 @@ class SimulatedClient:
     def connect(self) -> list[Request]:
         """Begin a stream, the first one or another: ask for all that is wanted, with what is held."""
         self.nonces.clear()
+        self.kept.clear()
         wanted = [CDS, EDS, LDS, RDS] if any(self.held.values()) else ROOTS
         return [self._ask_anew(url) for url in wanted if url in ROOTS or self.names[url]]
 
@@ -82,7 +86,32 @@ class SimulatedClient:
         if nack is None:
             self.accepted[seen.type_url] = seen.version
             self.apply(seen)
-        return [self._answer(seen, nack), *self._subscribe_leaves()]
+        requests = [self._answer(seen, nack), *self._subscribe_leaves()]
+        if not self.holds_back:
+            return requests
+        self.kept += requests
+        return []
+
+    def hold_back(self) -> None:
+        """Keep all requests for now, as a client does that is paused or may not send so often."""
+        self.holds_back = True
+
+    def release(self) -> list[Request]:
+        """Send what was kept: the answers in their order; what a type's subscription has changed by goes with the first
+        of them, though it came about after it.
+        """
+        self.holds_back = False
+        kept, self.kept = self.kept, []
+        told = [request for request in kept if isinstance(request, DeltaRequest)]
+        changes: dict[str, DeltaRequest] = {}
+        for change in (request for request in told if not request.nonce):
+            before = changes.get(change.type_url)
+            changes[change.type_url] = change if before is None else _joined(before, change)
+        sent = [request for request in kept if request not in told]
+        for answer in (request for request in told if request.nonce):
+            late = changes.pop(answer.type_url, None)
+            sent.append(answer if late is None else _joined(answer, late))
+        return [*sent, *changes.values()]
 
     def apply(self, seen: Seen) -> None:
         """Hold what a response brings, except leaves that nothing refers to any more."""
@@ -129,3 +158,10 @@ class SimulatedClient:
             return SotwRequest(type_url=url, names=names, nonce=nonce, version=version)
         added, dropped = (tuple(sorted(set(a) - set(b))) for a, b in ((names, before), (before, names)))
         return DeltaRequest(type_url=url, subscribe=added, unsubscribe=dropped, initial={})
+
+
+def _joined(first: DeltaRequest, change: DeltaRequest) -> DeltaRequest:
+    """A request that says both."""
+    added = (set(first.subscribe) - set(change.unsubscribe)) | set(change.subscribe)
+    dropped = (set(first.unsubscribe) - set(change.subscribe)) | set(change.unsubscribe)
+    return replace(first, subscribe=tuple(sorted(added)), unsubscribe=tuple(sorted(dropped)))

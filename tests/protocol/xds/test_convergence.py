@@ -1,7 +1,8 @@
 """Whatever happens between a server and its clients, and in whatever order: in the end a client has what it should.
 
 Two clients, one of each dialect, meet the same changing world. Requests and responses travel in queues, each delivered
-one by one at any time; a client may reject a response, or apply the half of it before it does, and may lose its stream.
+one by one at any time; a client may reject a response, or apply the half of it before it does, may hold its requests
+back, and may lose its stream.
 """
 
 from collections import deque
@@ -70,8 +71,17 @@ class Link:
             self.client.judge = {"accept": accept_all, "reject": reject_all, "half": self.take_half}[verdict]
             self.requests.extend(self.client.receive(self.responses.popleft()))
 
+    def hold_back(self):
+        """The client says nothing for a while."""
+        self.client.hold_back()
+
+    def release(self):
+        """It says all that it has kept."""
+        self.requests.extend(self.client.release())
+
     def drain(self):
         """Let everything that is on its way arrive."""
+        self.release()
         while self.requests or self.responses:
             self.deliver_request()
             self.deliver_response()
@@ -115,6 +125,7 @@ steps = st.one_of(
     st.tuples(st.just("deliver_response"), links, st.sampled_from(["reject", "half"])),
     st.tuples(st.just("connect"), links),
     st.tuples(st.just("resume"), links),
+    st.tuples(st.sampled_from(["hold_back", "release"]), links),
 )
 
 
@@ -167,6 +178,28 @@ def test_clients_that_accept_have_what_exists(story):
     """Once all messages have arrived, both clients hold the last world: clusters, listeners and what they refer to."""
     for link in play(never_rejecting(story)):
         assert link.client.held == expected(link.world)
+
+
+def test_a_subscription_that_comes_with_an_answer_out_of_date():
+    """Envoy says what it subscribes to once, with the next answer that it may send: even if a push crosses that answer,
+    the new cluster gets its endpoints.
+    """
+    link = Link(SimulatedClient.delta(), build_world({"a": 0}, {}, {"a": 0, "b": 0}, {}))
+    link.connect()
+    link.drain()
+    link.hold_back()
+    for world in (
+        build_world({"a": 0}, {}, {"a": 1, "b": 0}, {}),
+        build_world({"a": 0, "b": 0}, {}, {"a": 1, "b": 0}, {}),
+    ):
+        change([link], world)
+        link.deliver_response()
+    change([link], build_world({"a": 0, "b": 0}, {}, {"a": 2, "b": 0}, {}))
+    link.release()
+    assert link.requests[0].subscribe == ("b",)
+    assert link.requests[0].nonce != link.session.watches[EDS].nonce
+    link.drain()
+    assert link.client.held == expected(link.world)
 
 
 @given(st.lists(steps, max_size=25), worlds)

@@ -190,3 +190,35 @@ def test_a_name_asked_for_again_is_asked_for_without_its_declaration(talk):
     session, _ = session.receive(subscribe(EDS, "b"))
     talk.session = session
     assert [str(seen) for seen in talk.offer(EDS)] == ["EDS b"]
+
+
+def test_changes_of_a_subscription_in_an_answer_out_of_date_are_taken_with_the_next(talk):
+    """They are not answered at once, as with istiod (§6.9 case 3), but not forgotten either."""
+    talk.send(subscribe(EDS, "a"))
+    talk.push(EDS=build_set({"a": "2", "b": "1", "c": "1"}))
+    assert talk.send(subscribe(EDS, "b", "c", minus=["a"], nonce="s-1")) == []
+    assert talk.send(subscribe(EDS, minus=["c"], nonce="s-1")) == []
+    assert talk.session.names(EDS) == {"a"}
+    assert talk.send(subscribe(EDS, nonce="s-2")) == ["EDS b"]
+    assert talk.session.names(EDS) == {"b"}
+    assert talk.session.watches[EDS].late is None
+
+
+def test_names_of_a_nack_are_taken_with_the_ack_of_a_later_response(talk):
+    """Not of the same one, as with istiod."""
+    talk.send(subscribe(EDS, "a"))
+    talk.send(subscribe(EDS, "b", nonce="s-1", nack=NACK))
+    assert talk.send(subscribe(EDS, nonce="s-1")) == []
+    talk.push(EDS=build_set({"a": "2", "b": "1"}))
+    assert talk.send(subscribe(EDS, nonce="s-2")) == ["EDS b"]
+
+
+def test_what_the_client_says_meanwhile_overrules_what_is_late(talk):
+    """Names that it asks for or takes back by itself are settled by that."""
+    talk.send(subscribe(EDS, "a"))
+    talk.push(EDS=build_set({"a": "2", "b": "1"}))
+    talk.send(subscribe(EDS, "b", minus=["a"], nonce="s-1"))
+    assert talk.send(subscribe(EDS, "a", minus=["b"])) == []
+    assert talk.session.watches[EDS].late is None
+    assert talk.send(subscribe(EDS, nonce="s-2")) == []
+    assert talk.session.names(EDS) == {"a"}

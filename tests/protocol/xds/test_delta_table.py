@@ -115,7 +115,8 @@ def test_what_the_case_does(type_url, state, nonce, names, number):
             assert kinds == answered
             assert outcome.watch.nonce == ""
         case "3":
-            assert (outcome.watch, kinds) == (turn.watch, [StaleNonce])
+            assert (replace(outcome.watch, late=None), kinds) == (turn.watch, [StaleNonce])
+            assert (outcome.watch.late is not None) == bool(turn.request.subscribe or turn.request.unsubscribe)
         case "4b":
             assert (outcome.watch.names, outcome.watch.owed, kinds) == (turn.watching.names, None, acked)
         case "4c":
@@ -136,7 +137,9 @@ def test_a_nack_is_case_1_everywhere(type_url, state, nonce, names):
     if turn.watch is None:
         assert outcome.watch is None
     else:
-        assert outcome.watch == replace(turn.watch, rejection=outcome.events[0], doubted=True)
+        told = replace(outcome.watch, late=None)
+        assert told == replace(turn.watch, rejection=outcome.events[0], doubt=outcome.watch.doubt)
+        assert outcome.watch.doubt.nacked
 
 
 def test_a_request_of_the_other_dialect_is_our_own_error():

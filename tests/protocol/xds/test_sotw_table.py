@@ -113,7 +113,8 @@ def test_a_nack_is_case_1_everywhere(type_url, state, nonce, names):
     if turn.watch is None:
         assert outcome.watch is None
     else:
-        assert outcome.watch == replace(turn.watch, rejection=outcome.events[0], doubted=True)
+        assert outcome.watch == replace(turn.watch, rejection=outcome.events[0], doubt=outcome.watch.doubt)
+        assert outcome.watch.doubt.nacked
 
 
 def test_a_request_of_the_other_dialect_is_our_own_error():

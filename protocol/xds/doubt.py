@@ -1,0 +1,95 @@
+"""What a client may not have got right: the responses that it has not acknowledged, and what it refused of them.
+
+Theory. A NACK changes nothing at once (xds-server.md §6.13: it triggers no resend), but it leaves the watch in doubt.
+The client may have refused the response whole or applied the good half of it, and responses before it may not have been
+acknowledged either: of each name in `unsettled`, the names told since the last ACK, it may hold any state. So the next
+response that has something new to say tells of all these names again, and when that is acknowledged the client is
+whole.
+
+All but what was refused for itself: to send that again with the same bytes would spoil every response to come, and what
+is unsettled would grow for ever. A name is refused for itself if there was no other, if the client's words name it
+(`NAME: reason`, as Envoy writes of clusters and listeners), or if it was told again after a NACK and refused again.
+It is told again when its bytes change or when the client asks for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from protocol.xds.resources import ResourceSet
+
+NO_NAMES: frozenset[str] = frozenset()
+_NO_VERSIONS: Mapping[str, str] = MappingProxyType({})
+
+TOLD_APART = 16
+"""Responses whose names are remembered apart until their ACK; small sets are cheaper than one that is ever rebuilt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """`unsettled`: names in the responses since the last ACK, a set for each. `nacked`: a NACK came and no response
+    since has made up for it. `suspected`: what was unsettled at the last NACK, with versions; `refused`: what was
+    refused for itself, with the version that was.
+    """
+
+    unsettled: tuple[frozenset[str], ...] = ()
+    nacked: bool = False
+    suspected: Mapping[str, str] = field(default_factory=lambda: _NO_VERSIONS)
+    refused: Mapping[str, str] = field(default_factory=lambda: _NO_VERSIONS)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All names that are unsettled."""
+        return NO_NAMES.union(*self.unsettled)
+
+    def told(self, names: tuple[frozenset[str], ...], *, whole: bool) -> Doubt:
+        """After a response that told of these names; `whole`: of all that was in doubt, if anything was."""
+        if not names and not (whole and self.nacked):
+            return self
+        unsettled = (*self.unsettled, *names)
+        gathered = unsettled if len(unsettled) <= TOLD_APART else (NO_NAMES.union(*unsettled),)
+        return replace(self, unsettled=gathered, nacked=self.nacked and not whole)
+
+    def settled(self) -> Doubt:
+        """After an ACK of the last response. If that did not make up for a NACK, the doubt remains."""
+        return self if self.nacked else CERTAIN
+
+    def rejected(self, words: str, sent: ResourceSet, *, latest: bool) -> Doubt:
+        """After a NACK with these words. `sent`: the set that the last response brought; `latest`: it is that one which
+        was refused. What an older one held is not known any more, so nothing is blamed for it.
+        """
+        if not latest:
+            return replace(self, nacked=True)
+        told = ((name, sent.get(name)) for name in self.names)
+        versions = {name: resource.version for name, resource in told if resource is not None}
+        fresh = {name: version for name, version in versions.items() if self.refused.get(name) != version}
+        blamed = fresh if len(self.names) == 1 else _named(fresh, words)
+        if not blamed and not self.nacked:
+            blamed = {name: version for name, version in fresh.items() if self.suspected.get(name) == version}
+        return replace(self, nacked=True, suspected=fresh, refused={**self.refused, **blamed})
+
+    def again(self, resources: ResourceSet) -> tuple[frozenset[str], frozenset[str]]:
+        """Of what is unsettled: the names to tell again with what they are now, and those that are no more."""
+        defined, gone = [], []
+        for name in self.names:
+            resource = resources.get(name)
+            if resource is None:
+                gone.append(name)
+            elif self.refused.get(name) != resource.version:
+                defined.append(name)
+        return frozenset(defined), frozenset(gone)
+
+
+CERTAIN = Doubt()
+"""The client has acknowledged everything."""
+
+
+def _named(told: Mapping[str, str], words: str) -> Mapping[str, str]:
+    """Those of these names that the client's words give a reason for."""
+    spaced = f" {words}"
+    return {name: version for name, version in told.items() if f" {name}: " in spaced}
