@@ -21,12 +21,14 @@ def clients(shop, envoy):
         yield sidecars
 
 
-@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
-def test_a_control_plane_that_is_started_again(by, shop, clients):
+@pytest.mark.parametrize(
+    ("by", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 0)], ids=["kill", "drain"]
+)
+def test_a_control_plane_that_is_started_again(by, code, shop, clients):
     """Whether it was killed or drained: no request fails, and an edit made meanwhile arrives with its successor."""
     plane = shop.control_plane
     for step in range(2):
-        plane.end(by)
+        assert plane.end(by) == code
         _, program = edit(shop, step)
         time.sleep(0.5)
         plane.start()
