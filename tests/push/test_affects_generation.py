@@ -22,6 +22,7 @@ PROXIES = (
     sidecar("other", "b", "10.1.0.8", LABELS={"app": "db"}),
     sidecar("vm", "a", "10.5.0.1", LABELS={"version": "v1"}, ISTIO_VERSION="1.32.0", DNS_CAPTURE="true"),
     sidecar("root", "istio-system", "10.1.0.3", INTERCEPTION_MODE="NONE"),
+    sidecar("web-2", "a", "10.1.0.2", GENERATOR="grpc", ISTIO_VERSION="1.32.0"),
     sidecar("web-2", "a", "10.1.0.2", LABELS={"app": "web"}, TRIERARCH_SDS="ads"),
 )
 
