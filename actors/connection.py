@@ -13,7 +13,7 @@ Recovers by: going on from the last session in its slot, which then owes the cli
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
@@ -24,7 +24,6 @@ from actors.logs import get_logger
 from actors.mailbox import ask
 from actors.messages import (
     Announce,
-    ConnectionDescription,
     ConnectionOpened,
     FirstConfigurationAcked,
     Generate,
@@ -36,10 +35,10 @@ from actors.messages import (
     StreamEnded,
     StreamStatus,
     TypesWatched,
-    WatchDescription,
     Welcome,
 )
 from actors.ports import StreamClosed
+from actors.slot import Slot, push_record, sent_record
 from protocol.errors import RemoteError
 from protocol.xds.bounds import NameBounds
 from protocol.xds.events import Acked, Asked, Event, Nacked, NotServed, StaleNonce, Unsubscribed
@@ -47,7 +46,6 @@ from protocol.xds.session import HEALTH
 from trierarch.envoy.names import touched_assignments
 from trierarch.envoy.node import decode_proxy
 from trierarch.envoy.types import ENDPOINT, LISTENER, ROUTE, TYPE_RULES, needs_identity, type_rules
-from trierarch.push.open_pushes import OpenPushes
 from trierarch.push.proxy import ProxyType
 from trierarch.push.request import PushRequest
 from trierarch.push.status import Outcome, PushRecord, TypeSent, record_fields
@@ -58,13 +56,9 @@ if TYPE_CHECKING:
     from actors.mailbox import Mailbox
     from actors.messages import ToConnection, ToGenerator, ToJournal, ToPushScheduler
     from actors.metrics import Metrics
-    from actors.ports import StreamPort
     from protocol.xds.events import Response
     from protocol.xds.requests import Request
     from protocol.xds.resources import ResourceSet
-    from protocol.xds.session import AdsSession
-    from protocol.xds.subscription import Watch
-    from trierarch.push.proxy import Proxy
 
 log = get_logger("connection")
 
@@ -73,30 +67,6 @@ INVALID_ARGUMENT, FAILED_PRECONDITION, UNAVAILABLE, UNAUTHENTICATED = 3, 9, 14, 
 _ASKED = PushRequest(reasons={"proxyrequest": 1})
 _RETURNED = PushRequest(reasons={"restart": 1})
 """Why something is sent that no change made due: the client asked for it; this actor or the scheduler was restarted."""
-
-
-@dataclass(slots=True)
-class Slot:
-    """What outlives a crash of the actor: written by it, read by its successor, and by the factory for debug pages.
-
-    `connected_at`: wall clock seconds. `snapshot`: the number of the one that the client was brought up to last.
-    `writing`: a message is begun; if nobody is there to complete it, nothing can follow it on the stream.
-    """
-
-    number: int
-    port: StreamPort
-    delta: bool
-    connected_at: float
-    session: AdsSession
-    proxy: Proxy | None = None
-    snapshot: int = 0
-    open: OpenPushes = field(default_factory=OpenPushes)
-    writing: bool = False
-
-    @property
-    def name(self) -> str:
-        """The connection's id, as istiod forms it: proxy id and a number; before the node is known, the number."""
-        return f"{self.proxy.id}-{self.number}" if self.proxy else f"?-{self.number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +209,7 @@ class Connection:
             self._outlets.scheduler.post(TypesWatched(connection=self._slot.name, types=types))
         asked = tuple(event.type_url for event in events if isinstance(event, Asked))
         if asked and self._place is not None:
-            await self._offer(asked, {}, _push_record(self._slot, self._place, _ASKED))
+            await self._offer(asked, {}, push_record(self._slot, self._place, _ASKED))
 
     def _note(self, event: Event) -> None:
         metrics = self._outlets.metrics
@@ -275,11 +245,11 @@ class Connection:
         if self._slot.session.watches:
             served = any(watch.nonce for watch in self._slot.session.watches.values())
             request = welcome.request.merged(_RETURNED) if served else _ASKED
-            await self._offer(tuple(self._slot.session.watches), {}, _push_record(self._slot, self._place, request))
+            await self._offer(tuple(self._slot.session.watches), {}, push_record(self._slot, self._place, request))
 
     async def _push(self, push: PushTo) -> None:
         self._place = Placed(context=push.context, view=push.view, scope=push.scope)
-        record = _push_record(self._slot, self._place, push.request)
+        record = push_record(self._slot, self._place, push.request)
         record = replace(record, queued_at=push.queued_at, granted_at=push.granted_at)
         if lost := self._slot.session.lost(ENDPOINT):
             self._slot.session = self._slot.session.reminded(ENDPOINT, touched_assignments(lost, push.request))
@@ -314,7 +284,7 @@ class Connection:
             if response is None:
                 skipped[TYPE_RULES[url].short] = "nothing differs"
             else:
-                sent.append(_sent(response))
+                sent.append(sent_record(response))
 
     async def _generated(self, types: tuple[str, ...]) -> Mapping[str, ResourceSet]:
         place = self._place
@@ -354,50 +324,3 @@ def _finish(record: PushRecord, outlets: Outlets) -> None:
     record = replace(record, finished_wall=outlets.wall())
     outlets.journal.post(PushRecorded(record=record))
     log.info("push_finished", **record_fields(record))
-
-
-def describe(slot: Slot, proxy: Proxy) -> ConnectionDescription:
-    """A connection whose client has said who it is, for the debug pages."""
-    return ConnectionDescription(
-        connection=slot.name,
-        proxy=proxy,
-        address=slot.port.peer.address,
-        connected_at=slot.connected_at,
-        delta=slot.delta,
-        snapshot=slot.snapshot,
-        watches={url: _describe_watch(watch) for url, watch in slot.session.watches.items()},
-    )
-
-
-def _describe_watch(watch: Watch) -> WatchDescription:
-    return WatchDescription(
-        names=tuple(sorted(watch.names)),
-        nonce_sent=watch.nonce,
-        nonce_acked=watch.acked,
-        last_error=watch.rejection.message if watch.rejection else "",
-        resources=watch.sent,
-    )
-
-
-def _push_record(slot: Slot, place: Placed, request: PushRequest) -> PushRecord:
-    return PushRecord(
-        proxy=slot.proxy.id if slot.proxy else "",
-        connection=slot.name,
-        snapshot=place.context.number,
-        causes=request.causes,
-        reasons=request.reasons,
-        forced=request.forced,
-        stages=request.stages,
-        outcome=Outcome.UNCHANGED,
-    )
-
-
-def _sent(response: Response) -> TypeSent:
-    return TypeSent(
-        short=TYPE_RULES[response.type_url].short,
-        nonce=response.nonce,
-        version=response.version,
-        sent=response.sent,
-        removed=response.removed,
-        size=response.size,
-    )

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, assert_never
 import trio
 
 from actors import connection
-from actors.connection import Outlets, Slot
 from actors.factory import Factory, open_factory
 from actors.messages import (
     Announce,
@@ -28,6 +27,7 @@ from actors.messages import (
     StreamAccepted,
     StreamStatus,
 )
+from actors.slot import Slot, describe
 from actors.supervision import ChildSpec, Restart, SupervisorHandle
 from protocol.xds.session import AdsSession
 from trierarch.envoy.types import TYPE_RULES
@@ -35,6 +35,7 @@ from trierarch.envoy.types import TYPE_RULES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from actors.connection import Outlets
     from actors.mailbox import Mailbox
     from actors.messages import ConnectionDescription, ToConnections
 
@@ -133,6 +134,6 @@ class Connections:
         found = []
         for slot, _ in tuple(self._live.values()):
             if slot.proxy is not None and proxy_id in slot.name:
-                found.append(connection.describe(slot, slot.proxy))
+                found.append(describe(slot, slot.proxy))
                 await trio.lowlevel.checkpoint()
         return tuple(found)

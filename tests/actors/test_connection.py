@@ -25,6 +25,7 @@ from actors.messages import (
     Welcome,
 )
 from actors.metrics import Metrics
+from actors.slot import Slot
 from protocol.xds.requests import Nack, SotwRequest
 from protocol.xds.resources import Part, ResourceSet, build_resource
 from protocol.xds.session import AdsSession
@@ -63,7 +64,7 @@ class Stage:
             wall=lambda: 100.0, cluster="Kubernetes",
         )  # fmt: skip
         session = AdsSession.sotw(TYPE_RULES, "1")
-        self.slot = connection.Slot(number=1, port=self.stream, delta=False, connected_at=50.0, session=session)
+        self.slot = Slot(number=1, port=self.stream, delta=False, connected_at=50.0, session=session)
         self.world = {CLUSTER: resources(a="1"), LISTENER: resources(l="1")}
         self.questions = []
         self.status = None

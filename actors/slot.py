@@ -1,0 +1,92 @@
+"""What outlives a crash of a connection, and what can be read off it: descriptions and the beginnings of records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from actors.messages import ConnectionDescription, Placed, WatchDescription
+from trierarch.envoy.types import TYPE_RULES
+from trierarch.push.open_pushes import OpenPushes
+from trierarch.push.status import Outcome, PushRecord, TypeSent
+
+if TYPE_CHECKING:
+    from actors.ports import StreamPort
+    from protocol.xds.events import Response
+    from protocol.xds.session import AdsSession
+    from protocol.xds.subscription import Watch
+    from trierarch.push.proxy import Proxy
+    from trierarch.push.request import PushRequest
+
+
+@dataclass(slots=True)
+class Slot:
+    """What outlives a crash of the actor: written by it, read by its successor, and by the factory for debug pages.
+
+    `connected_at`: wall clock seconds. `snapshot`: the number of the one that the client was brought up to last.
+    `writing`: a message is begun; if nobody is there to complete it, nothing can follow it on the stream.
+    """
+
+    number: int
+    port: StreamPort
+    delta: bool
+    connected_at: float
+    session: AdsSession
+    proxy: Proxy | None = None
+    snapshot: int = 0
+    open: OpenPushes = field(default_factory=OpenPushes)
+    writing: bool = False
+
+    @property
+    def name(self) -> str:
+        """The connection's id, as istiod forms it: proxy id and a number; before the node is known, the number."""
+        return f"{self.proxy.id}-{self.number}" if self.proxy else f"?-{self.number}"
+
+
+def describe(slot: Slot, proxy: Proxy) -> ConnectionDescription:
+    """A connection whose client has said who it is, for the debug pages."""
+    return ConnectionDescription(
+        connection=slot.name,
+        proxy=proxy,
+        address=slot.port.peer.address,
+        connected_at=slot.connected_at,
+        delta=slot.delta,
+        snapshot=slot.snapshot,
+        watches={url: _describe_watch(watch) for url, watch in slot.session.watches.items()},
+    )
+
+
+def _describe_watch(watch: Watch) -> WatchDescription:
+    return WatchDescription(
+        names=watch.names,
+        nonce_sent=watch.nonce,
+        nonce_acked=watch.acked,
+        last_error=watch.rejection.message if watch.rejection else "",
+        resources=watch.sent,
+    )
+
+
+def push_record(slot: Slot, place: Placed, request: PushRequest) -> PushRecord:
+    """The record of a push to this client, before anything has come of it."""
+    return PushRecord(
+        proxy=slot.proxy.id if slot.proxy else "",
+        connection=slot.name,
+        snapshot=place.context.number,
+        causes=request.causes,
+        reasons=request.reasons,
+        forced=request.forced,
+        stages=request.stages,
+        outcome=Outcome.UNCHANGED,
+    )
+
+
+def sent_record(response: Response) -> TypeSent:
+    """The part of a record that is about one response."""
+    return TypeSent(
+        short=TYPE_RULES[response.type_url].short,
+        nonce=response.nonce,
+        version=response.version,
+        sent=response.sent,
+        removed=response.removed,
+        size=response.size,
+    )
