@@ -73,13 +73,15 @@ tls:
 HASHED = "{host: web.shop.svc.cluster.local, trafficPolicy: {loadBalancer: {consistentHash: {httpHeaderName: h}}}}"
 
 
-def accept(tmp_path, found: list[dict], configurations: list[dict] = ()) -> None:
-    """Let Envoy read these listeners, and each route configuration in a listener of its own."""
+def accept(tmp_path, found: list[dict], configurations: list[dict] = (), clusters: list[dict] = ()) -> None:
+    """Let Envoy read these listeners, each route configuration in a listener of its own, and these clusters."""
     carriers = [_carrier(number, each) for number, each in enumerate(configurations)]
+    bootstrap = _bootstrap([*found, *carriers])
+    bootstrap["static_resources"]["clusters"] += clusters
     path = tmp_path / "envoy.json"
-    path.write_text(json.dumps(_bootstrap([*found, *carriers])))
+    path.write_text(json.dumps(bootstrap))
     command = [ENVOY, "--mode", "validate", "-c", str(path), "-l", "error"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
