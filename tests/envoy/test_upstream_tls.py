@@ -250,3 +250,13 @@ def test_a_proxy_header_stands_before_everything(tls, expected):
     assert outer["name"] == "envoy.transport_sockets.upstream_proxy_protocol"
     assert outer["typed_config"]["config"] == {"version": "V2"}
     assert outer["typed_config"]["transport_socket"]["name"] == expected
+
+
+@pytest.mark.parametrize(("path", "field"), [("", "system_root_certs"), ("/roots.pem", "trusted_ca")])
+def test_a_stock_envoy_reads_files_itself(path, field):
+    """It has no agent that would serve them as secrets."""
+    tls = ClientTls(mode=ClientTlsMode.MUTUAL, client_certificate="/c", private_key="/k", ca_certificates=path)
+    common = _context(_cluster(tls, key=STOCK))["common_tls_context"]
+    assert common["tls_certificates"] == [{"certificate_chain": {"filename": "/c"}, "private_key": {"filename": "/k"}}]
+    assert field in common["validation_context"]
+    assert "combined_validation_context" not in common
