@@ -519,7 +519,7 @@ def test_giving_up_what_was_not_subscribed_to_is_passed_over():
 
 
 def test_a_name_given_up_beside_the_wildcard_is_answered():
-    """The client must hear whether the wildcard holds it still: it does, for an Envoy's wildcard is all that there is."""
+    """The client must hear whether the wildcard holds it still. It does: an Envoy's wildcard is all that there is."""
     peer = Peer("delta", CDS={"a": "1", "b": "1"})
     assert peer.want(CDS, "*", "a", "nowhere") == ["CDS a b -nowhere"]
     assert peer.talk.send(subscribe(CDS, minus=["a"])) == ["CDS a b"]
