@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from trierarch.envoy.generate import PartCache, generate
+from trierarch.envoy.generate import generate_set
 from trierarch.envoy.memo import Memo
+from trierarch.envoy.outlook import Outlook
+from trierarch.envoy.part_cache import PartCache
 
 if TYPE_CHECKING:
     from actors.mailbox import Mailbox
     from actors.messages import Generate, ToGenerator
     from actors.metrics import Metrics
     from protocol.xds.resources import ResourceSet
+    from trierarch.push.steps import Steps
 
 
 async def run(
@@ -37,13 +40,20 @@ async def run(
         question = await inbox.receive()
         with question.reply as reply:
             hits, misses = memo.hits, memo.misses
-            reply.answer({url: await _generate(question, url, memo, parts) for url in question.types})
+            reply.answer(await _generate(question, memo, parts))
             metrics.memo_lookups.labels("hit").inc(memo.hits - hits)
             metrics.memo_lookups.labels("miss").inc(memo.misses - misses)
 
 
-async def _generate(question: Generate, type_url: str, memo: Memo, parts: PartCache) -> ResourceSet:
-    steps = generate(question.view, question.scope, question.context, type_url, memo, parts)
+async def _generate(question: Generate, memo: Memo, parts: PartCache) -> dict[str, ResourceSet]:
+    outlook = Outlook(key=question.view.outbound, scope=question.scope, context=question.context)
+    sets = {}
+    for type_url in question.types:
+        sets[type_url] = await _drive(generate_set(question.view, outlook, type_url, memo, parts))
+    return sets
+
+
+async def _drive(steps: Steps[ResourceSet]) -> ResourceSet:
     while True:
         try:
             next(steps)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from protocol.xds.diff import Difference
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Resource:
     """One encoded resource. `body` is the message without its Any; `version` is a digest of `body`, 16 hex digits."""
 

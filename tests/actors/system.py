@@ -26,9 +26,10 @@ from actors.messages import PushRecorded, ResendAll, SourceChanged
 from tests.actors.fake_stream import FakeEnvoy, endpoints_of, routes_of
 from tests.push.fixtures import CLUSTER, built, objects, scope_of, view_in, view_of
 from trierarch.envoy import types
-from trierarch.envoy.generate import PARTS, PartCache, generate
+from trierarch.envoy.generate import PARTS, generate
 from trierarch.envoy.memo import Memo
 from trierarch.envoy.node import decode_proxy
+from trierarch.envoy.part_cache import PartCache
 from trierarch.push.mesh import ContextSettings
 from trierarch.push.steps import run_steps
 from trierarch.settings import Settings

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from tests.conformance.cases import Document, build_client
 from tests.conformance.protojson import to_plain
-from trierarch.envoy.generate import PartCache, generate
+from trierarch.envoy.generate import generate
 from trierarch.envoy.memo import Memo
+from trierarch.envoy.part_cache import PartCache
 from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, ROUTE, type_rules
 from trierarch.push.sidecar_scope import build_scope
 from trierarch.push.steps import run_steps

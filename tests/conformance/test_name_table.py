@@ -6,8 +6,9 @@ import pytest
 
 from tests.conformance.cases import build_client, build_snapshot, load_cases, shared_folder
 from tests.conformance.protojson import to_plain
-from trierarch.envoy.generate import PartCache, generate
+from trierarch.envoy.generate import generate
 from trierarch.envoy.memo import Memo
+from trierarch.envoy.part_cache import PartCache
 from trierarch.envoy.types import NAME_TABLE
 from trierarch.push.sidecar_scope import build_scope
 from trierarch.push.steps import run_steps

@@ -12,8 +12,11 @@ from tests.envoy import samples
 from tests.envoy.samples import inbound_key, outbound_key
 from trierarch.config.decode import Decoded, decode_object
 from trierarch.config.objects import AnyObject, Origin
-from trierarch.envoy.listeners import plan_outbound_listeners
+from trierarch.envoy.listeners import narrow_outbound_listeners, plan_outbound_listeners
 from trierarch.envoy.listeners_inbound import plan_inbound_listeners
+from trierarch.envoy.memo import Memo
+from trierarch.envoy.outbound_view import select_outbound_view
+from trierarch.envoy.outlook import Outlook
 from trierarch.envoy.routes import plan_outbound_routes
 from trierarch.envoy.types import LISTENER, ROUTE
 from trierarch.push.model import PortProtocol, Service, ServicePort
@@ -23,7 +26,7 @@ from trierarch.push.sidecar_scope import EgressListener, SidecarScope
 from trierarch.push.traffic import MergedRule
 
 if TYPE_CHECKING:
-    from trierarch.envoy.units import Plan
+    from trierarch.envoy.units import Piece, Plan
 
 STOCK = outbound_key()
 STOCK_INBOUND = inbound_key()
@@ -99,12 +102,31 @@ def mesh_of(*services: Service, virtual=(), **changes) -> SidecarScope:
 def joined(plan: Plan) -> dict[str, bytes]:
     """Every resource of a plan by name."""
     items = (item for item in plan if item is not None)
-    return {item.name: b"".join(piece.build(piece.inputs) for piece in item.pieces) for item in items}
+    return {item.name: b"".join(map(_encoded, item.pieces)) for item in items}
+
+
+def _encoded(piece: Piece | bytes) -> bytes:
+    return piece if isinstance(piece, bytes) else piece.build(piece.inputs)
+
+
+def outlook(here: SidecarScope, key=STOCK, snapshot=NOTHING) -> Outlook:
+    """What a client may call."""
+    return Outlook(key=key, scope=here, context=snapshot)
+
+
+def planned_listeners(here: SidecarScope, key=STOCK, snapshot=NOTHING) -> Plan:
+    """The plan of a view's outbound listeners, without anything remembered."""
+    return plan_outbound_listeners(narrow_outbound_listeners(outlook(here, key, snapshot), key.telemetry), Memo(10_000))
+
+
+def planned_routes(here: SidecarScope, key=STOCK, snapshot=NOTHING) -> Plan:
+    """The plan of a view's route configurations."""
+    return plan_outbound_routes(select_outbound_view(outlook(here, key, snapshot)), Memo(10_000))
 
 
 def listeners(here: SidecarScope, key=STOCK, snapshot=NOTHING) -> dict[str, dict]:
     """The outbound listeners of a view as proto-JSON, read by Google's protobuf."""
-    return _plain(LISTENER, plan_outbound_listeners(key, here, snapshot))
+    return _plain(LISTENER, planned_listeners(here, key, snapshot))
 
 
 def inbound_listeners(here: SidecarScope, key=STOCK_INBOUND, snapshot=NOTHING) -> dict[str, dict]:
@@ -114,7 +136,7 @@ def inbound_listeners(here: SidecarScope, key=STOCK_INBOUND, snapshot=NOTHING) -
 
 def routes(here: SidecarScope, key=STOCK, snapshot=NOTHING) -> dict[str, dict]:
     """The route configurations of a view."""
-    return _plain(ROUTE, plan_outbound_routes(key, here, snapshot))
+    return _plain(ROUTE, planned_routes(here, key, snapshot))
 
 
 def _plain(type_url: str, plan: Plan) -> dict[str, dict]:

@@ -11,8 +11,11 @@ from tests.conformance.protojson import to_plain
 from trierarch.config.destination_rule import DestinationRule, Subset
 from trierarch.config.mesh_config import MeshConfig
 from trierarch.config.objects import ConfigObject, ObjectKey, Origin
-from trierarch.envoy.generate import PartCache, generate
+from trierarch.envoy.endpoints import narrow_endpoints, plan_endpoints
+from trierarch.envoy.generate import generate
 from trierarch.envoy.memo import Memo
+from trierarch.envoy.outlook import Outlook
+from trierarch.envoy.part_cache import PartCache
 from trierarch.push.context import PushContext
 from trierarch.push.endpoints import Endpoints, ServiceEndpoints
 from trierarch.push.mesh import Features, Mesh
@@ -176,3 +179,9 @@ def encoded(type_url, context, reach, *, outbound=None, inbound=None):
     view = View(outbound=outbound or outbound_key(), inbound=inbound or inbound_key())
     resources = run_steps(generate(view, reach, context, type_url, Memo(10_000), PartCache()))
     return {resource.name: resource.body for resource in resources}
+
+
+def planned_endpoints(key, reach, context):
+    """The inputs of the units of a view's endpoints, without anything remembered."""
+    rows = narrow_endpoints(Outlook(key=key, scope=reach, context=context))
+    return [unit.inputs for unit in plan_endpoints(rows, Memo(10_000))]

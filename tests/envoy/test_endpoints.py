@@ -14,6 +14,7 @@ from tests.envoy.samples import (
     generated,
     mesh,
     outbound_key,
+    planned_endpoints,
     rule,
     scope,
     service,
@@ -33,7 +34,6 @@ from trierarch.config.destination_rule import (
     ZoneAwareLbSetting,
 )
 from trierarch.config.mesh_config import ClusterLocality, ServiceSettings
-from trierarch.envoy.endpoints import plan_endpoints
 from trierarch.envoy.locality import Preference, Standpoint, apply_preference, group_by_locality
 from trierarch.envoy.types import ENDPOINT
 from trierarch.push.model import Health, Locality, Resolution, TrafficDistribution
@@ -332,7 +332,7 @@ def test_clients_all_over_the_mesh_share_an_assignment():
     web = service()
     context, reach = snapshot([web], {web: [endpoint()]}), scope([web])
     near, far = (outbound_key(locality=Locality(region), node_name=region) for region in ("r1", "r2"))
-    plans = [[unit.inputs for unit in plan_endpoints(key, reach, context)] for key in (near, far)]
+    plans = [planned_endpoints(key, reach, context) for key in (near, far)]
     assert plans[0] == plans[1]
 
 
@@ -342,7 +342,7 @@ def test_clients_in_two_regions_do_not_share_what_depends_on_their_place():
     context = snapshot([web], {web: [endpoint()]})
     reach = scope([web], [rule(TrafficPolicy(outlier_detection=OutlierDetection(interval=1.0)))])
     near, far = (outbound_key(locality=Locality(region)) for region in ("r1", "r2"))
-    plans = [[unit.inputs for unit in plan_endpoints(key, reach, context)] for key in (near, far)]
+    plans = [planned_endpoints(key, reach, context) for key in (near, far)]
     assert plans[0] != plans[1]
 
 

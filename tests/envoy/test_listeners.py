@@ -12,6 +12,7 @@ from tests.envoy.meshes import (
     http,
     listeners,
     mesh_of,
+    planned_listeners,
     scope,
     service,
     summary,
@@ -19,7 +20,6 @@ from tests.envoy.meshes import (
 )
 from tests.envoy.samples import ISTIO, endpoint, mesh, outbound_key, snapshot
 from trierarch.envoy.listener_entries import PLACES_PER_STEP
-from trierarch.envoy.listeners import plan_outbound_listeners
 from trierarch.push.model import Resolution
 from trierarch.push.proxy import Interception, IPMode
 
@@ -187,4 +187,4 @@ def test_whole_listeners(istio):
 def test_a_plan_pauses_while_it_thinks():
     """Planning for thousands of services gives the event loop its turn between them."""
     many = mesh_of(*(service(f"s{number}", "80/HTTP", "9000/TCP") for number in range(PLACES_PER_STEP)))
-    assert sum(item is None for item in plan_outbound_listeners(STOCK, many, snapshot())) == 2
+    assert sum(item is None for item in planned_listeners(many)) == 2

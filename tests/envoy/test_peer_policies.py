@@ -6,8 +6,9 @@ import pytest
 
 from tests.conformance.protojson import to_plain
 from tests.push.fixtures import scope_of, sidecar, snapshot, view_in
-from trierarch.envoy.generate import PartCache, generate
+from trierarch.envoy.generate import generate
 from trierarch.envoy.memo import Memo
+from trierarch.envoy.part_cache import PartCache
 from trierarch.envoy.types import CLUSTER, ENDPOINT
 from trierarch.push.steps import run_steps
 

@@ -8,28 +8,24 @@ from hypothesis import strategies as st
 from protocol.codec import encode
 from tests.envoy.golden import check_golden
 from tests.envoy.meshes import (
-    NOTHING,
     STOCK,
     destination_rule,
     egress,
     joined,
     mesh_of,
+    outlook,
+    planned_routes,
     routes,
     scope,
     service,
     virtual_service,
 )
 from tests.envoy.samples import mesh, snapshot
-from trierarch.envoy.outbound_view import OutboundView
+from trierarch.envoy.memo import Memo
+from trierarch.envoy.outbound_view import select_outbound_view
 from trierarch.envoy.route_configuration import build_route_configuration
-from trierarch.envoy.routes import plan_outbound_routes
-from trierarch.envoy.virtual_host_selection import (
-    RouteTable,
-    index_services,
-    select_catch_all,
-    select_virtual_hosts,
-)
-from trierarch.envoy.virtual_service_index import VirtualServiceIndex
+from trierarch.envoy.route_tables import NO_MEMBERS, build_table, index_services
+from trierarch.envoy.virtual_host_selection import select_catch_all, select_virtual_hosts
 from trierarch.push.steps import run_steps
 
 WEB = service("web", "80/HTTP", "9000/TCP", "7000", address="10.0.0.7")
@@ -96,7 +92,7 @@ RULES = st.sampled_from(
 def test_equal_meshes_have_equal_bytes(services, virtual):
     """Planned twice, the pieces are equal (so the memo finds them) and their bytes the same."""
     here = mesh_of(*services, virtual=virtual)
-    once, again = (list(plan_outbound_routes(STOCK, here, NOTHING)) for _ in range(2))
+    once, again = (list(planned_routes(here)) for _ in range(2))
     assert once == again
     assert joined(once) == joined(again)
 
@@ -107,16 +103,11 @@ def test_a_spliced_configuration_is_the_encoding_of_the_whole_message(services, 
     """Byte for byte: nobody can tell that it was put together from pieces."""
     listener = egress(*services, virtual=virtual)
     here = scope(listener)
-    view = OutboundView(key=STOCK, scope=here, context=NOTHING)
-    table = RouteTable(
-        view=view,
-        port=80,
-        services=index_services(listener).get(80, {}),
-        virtual_services=listener.virtual_services,
-        owners=VirtualServiceIndex(virtual).owners,
-    )
-    whole = build_route_configuration("80", [*run_steps(select_virtual_hosts(table)), select_catch_all(view)])
-    spliced = joined(plan_outbound_routes(STOCK, here, NOTHING))
+    view, memo = select_outbound_view(outlook(here)), Memo(10_000)
+    members = index_services(listener.services).get(80, NO_MEMBERS)
+    hosts = run_steps(select_virtual_hosts(build_table(view, listener, 80, members, memo), memo))
+    whole = build_route_configuration("80", [*hosts, select_catch_all(view)])
+    spliced = joined(planned_routes(here))
     assert spliced.get("80", encode(whole)) == encode(whole)
 
 

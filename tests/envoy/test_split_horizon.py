@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.envoy.samples import endpoint, external, generated, outbound_key, scope, service, snapshot
+from tests.envoy.samples import endpoint, external, generated, outbound_key, planned_endpoints, scope, service, snapshot
 from trierarch.config.destination_rule import LocalityLbSetting
-from trierarch.envoy.endpoints import plan_endpoints
 from trierarch.envoy.locality import Preference, Standpoint, apply_preference, group_by_locality
 from trierarch.envoy.split_horizon import ONE_NETWORK, Horizon, split_horizon
 from trierarch.envoy.types import CLUSTER, ENDPOINT
@@ -183,7 +182,7 @@ def test_where_all_are_in_one_network_clients_share():
     keys = [outbound_key(network=network) for network in ("n1", "n2")]
 
     def plans(context):
-        return [[unit.inputs for unit in plan_endpoints(key, scope([web]), context)] for key in keys]
+        return [planned_endpoints(key, scope([web]), context) for key in keys]
 
     assert len({tuple(plan) for plan in plans(context)}) == 1
     assert len({tuple(plan) for plan in plans(replace(context, network_gateways=GATEWAYS))}) == 2

@@ -11,8 +11,9 @@ from tests.push.fixtures import scope_of, sidecar, view_in
 from tests.push.fixtures import snapshot as whole_snapshot
 from trierarch.config.mesh_config import AccessLogEncoding, DefaultProviders
 from trierarch.config.proxy_config import EnvironmentTag, HeaderTag, LiteralTag
-from trierarch.envoy.generate import PartCache, generate
+from trierarch.envoy.generate import generate
 from trierarch.envoy.memo import Memo
+from trierarch.envoy.part_cache import PartCache
 from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, ROUTE
 from trierarch.push.steps import run_steps
 from trierarch.push.telemetry import SILENT, Reporter, Telemetry, TracingSettings

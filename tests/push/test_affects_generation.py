@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from tests.push.fixtures import built, sidecar
 from tests.push.pool import applied, histories
 from trierarch.config.store import ConfigView
-from trierarch.envoy.generate import PARTS, PartCache, generate
+from trierarch.envoy.generate import PARTS, generate
 from trierarch.envoy.memo import Memo
+from trierarch.envoy.part_cache import PartCache
 from trierarch.envoy.types import TYPE_RULES
 from trierarch.push.changes import MESH_KEY
 from trierarch.push.request import PushRequest

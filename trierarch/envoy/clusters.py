@@ -12,16 +12,17 @@ from protocol.proto.envoy.config.cluster.v3 import Cluster
 from trierarch.envoy.cluster_metadata import exchange_filter, outbound_metadata
 from trierarch.envoy.connection_pool import build_circuit_breakers, build_connection_options, connect_timeout
 from trierarch.envoy.discovery import dns_lookup_family, set_discovery
-from trierarch.envoy.endpoints import Narrowing
 from trierarch.envoy.http_connection import proxy_headers
 from trierarch.envoy.load_assignment import AssignmentInputs, build_load_assignment
 from trierarch.envoy.load_balancing import build_common_lb_config, set_load_balancing
+from trierarch.envoy.narrowing import select_rows
 from trierarch.envoy.outlier import build_outlier_detection
 from trierarch.envoy.outline import ClusterOutline, Discovery, outline_clusters
 from trierarch.envoy.packing import encode_resource
 from trierarch.envoy.protocol_options import HttpSettings, build_protocol_options, may_speak_http1, outbound_version
+from trierarch.envoy.split_horizon import ONE_NETWORK
 from trierarch.envoy.stat_names import pattern_stat_name, plain_stat_name
-from trierarch.envoy.units import Plan, Unit
+from trierarch.envoy.units import Unit
 from trierarch.envoy.upstream_tls import (
     NOBODY,
     Certificates,
@@ -34,18 +35,19 @@ from trierarch.envoy.upstream_tls import (
 )
 from trierarch.push.model import Resolution
 from trierarch.push.proxy import NO_FILES, IPMode, ProxyType, SecretSource
-from trierarch.push.traffic import select_rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from protocol.proto.envoy.config.endpoint.v3 import ClusterLoadAssignment
     from protocol.xds.resources import Resource
-    from trierarch.push.context import PushContext
+    from trierarch.envoy.memo import Memo
+    from trierarch.envoy.narrowing import ServiceRow, ServiceRows
+    from trierarch.envoy.outlook import Outlook
+    from trierarch.envoy.units import Plan
     from trierarch.push.mesh import Mesh
     from trierarch.push.model import Service
     from trierarch.push.proxy import CertificateFiles
-    from trierarch.push.sidecar_scope import SidecarScope
     from trierarch.push.traffic import MergedRule
     from trierarch.push.view import OutboundKey
 
@@ -96,21 +98,27 @@ def cluster_traits(key: OutboundKey, mesh: Mesh) -> ClusterTraits:
     )
 
 
-def plan_outbound_clusters(key: OutboundKey, scope: SidecarScope, context: PushContext) -> Plan:
+def narrow_outbound_clusters(outlook: Outlook) -> ServiceRows:
+    """What of an outlook its clusters depend on. Where names are resolved, gateways have no say."""
+    return select_rows(outlook, ONE_NETWORK)
+
+
+def plan_outbound_clusters(inputs: ServiceRows, memo: Memo) -> Plan:
     """One unit for each service of the scope, in order."""
-    mesh, traits = context.mesh, cluster_traits(key, context.mesh)
-    narrowing = Narrowing(key, context)
-    for service in scope.services:
-        rule = select_rule(scope.rules.get(service.hostname, ()), key.scope.namespace, key.labels)
-        inputs = ServiceClusters(service, rule, mesh, traits)
-        if traits.secrets is not SecretSource.NONE:
-            policies = context.authentication.for_clients(service.namespace)
-            peers = select_peers(_outlines(inputs), context.endpoints.of(service.id), policies)
-            inputs = inputs._replace(peers=peers)
-        if service.resolution in (Resolution.DNS, Resolution.DNS_ROUND_ROBIN):
-            inline = (outline for outline in _outlines(inputs) if outline.discovery.is_dns)
-            inputs = inputs._replace(assignments=tuple(narrowing.select(service, inline)))
-        yield Unit(build_service_clusters, inputs)
+    for row in inputs.rows(memo):
+        yield memo.recall(_select_unit, row)
+
+
+def _select_unit(row: ServiceRow) -> Unit:
+    """Of the endpoints only what shows in clusters."""
+    narrowing, policies, service, rule, endpoints = row
+    inputs = ServiceClusters(service, rule, narrowing.mesh, cluster_traits(narrowing.client, narrowing.mesh))
+    if inputs.traits.secrets is not SecretSource.NONE:
+        inputs = inputs._replace(peers=select_peers(_outlines(inputs), endpoints, policies))
+    if service.resolution in (Resolution.DNS, Resolution.DNS_ROUND_ROBIN):
+        inline = (outline for outline in _outlines(inputs) if outline.discovery.is_dns)
+        inputs = inputs._replace(assignments=tuple(narrowing.select(service, endpoints, policies, inline)))
+    return Unit(build_service_clusters, inputs)
 
 
 def _outlines(inputs: ServiceClusters) -> tuple[ClusterOutline, ...]:

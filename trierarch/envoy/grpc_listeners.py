@@ -20,20 +20,19 @@ from protocol.proto.envoy.extensions.filters.network.http_connection_manager.v3 
 from trierarch.envoy.addresses import build_address
 from trierarch.envoy.http_filters import FAULT, ROUTER
 from trierarch.envoy.names import outbound_cluster
-from trierarch.envoy.outbound_view import OutboundView
 from trierarch.envoy.packing import encode_resource, pack
 from trierarch.envoy.stateful_session import STATEFUL_SESSION, build_session_filter, select_session
-from trierarch.envoy.units import Plan, Unit
+from trierarch.envoy.units import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from protocol.xds.resources import Resource
+    from trierarch.envoy.memo import Memo
+    from trierarch.envoy.outbound_view import OutboundView
     from trierarch.envoy.stateful_session import Session
-    from trierarch.push.context import PushContext
+    from trierarch.envoy.units import Plan
     from trierarch.push.model import Service
-    from trierarch.push.sidecar_scope import SidecarScope
-    from trierarch.push.view import OutboundKey
 
 
 class CalledService(NamedTuple):
@@ -45,13 +44,13 @@ class CalledService(NamedTuple):
     session: Session | None
 
 
-def plan_grpc_listeners(key: OutboundKey, scope: SidecarScope, context: PushContext) -> Plan:
+def plan_grpc_listeners(view: OutboundView, _memo: Memo) -> Plan:
     """One unit for each service that an egress listener imports."""
-    view = OutboundView(key=key, scope=scope, context=context)
-    for egress in scope.egress:
+    key = view.key
+    for egress in view.egress:
         for service in egress.services:
             names = tuple(callable_names(service.hostname, key.scope.namespace, key.dns_domain))
-            session = select_session(service, context.mesh.features)
+            session = select_session(service, view.mesh.features)
             inputs = CalledService(service, names, view.addresses(service)[0], session)
             yield Unit(build_called_service, inputs)
 

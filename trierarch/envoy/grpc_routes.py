@@ -9,40 +9,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trierarch.envoy.names import outbound_cluster
-from trierarch.envoy.outbound_view import OutboundView
-from trierarch.envoy.route_configuration import proxyless_pieces
-from trierarch.envoy.units import Plan, Splice
-from trierarch.envoy.virtual_host_selection import PortService, RouteTable, index_services, select_virtual_hosts
-from trierarch.envoy.virtual_service_index import VirtualServiceIndex
+from trierarch.envoy.route_configuration import encode_proxyless_configuration
+from trierarch.envoy.route_tables import NO_MEMBERS, build_table, index_services, select_member
+from trierarch.envoy.units import Splice
+from trierarch.envoy.virtual_host_selection import select_virtual_hosts
 
 if TYPE_CHECKING:
-    from trierarch.push.context import PushContext
-    from trierarch.push.sidecar_scope import EgressListener, SidecarScope
+    from trierarch.envoy.memo import Memo
+    from trierarch.envoy.outbound_view import OutboundView
+    from trierarch.envoy.units import Plan
+    from trierarch.push.sidecar_scope import EgressListener
     from trierarch.push.steps import Steps
-    from trierarch.push.view import OutboundKey
 
 
-def plan_grpc_routes(key: OutboundKey, scope: SidecarScope, context: PushContext) -> Plan:
+def plan_grpc_routes(view: OutboundView, memo: Memo) -> Plan:
     """The route configurations that the listeners of a view ask for."""
-    view = OutboundView(key=key, scope=scope, context=context)
-    for egress in scope.egress:
-        index = VirtualServiceIndex(egress.virtual_services)
-        for member in _services(egress):
-            for port in member.ports:
-                yield (yield from _plan_port(view, index, member._replace(ports=(port,))))
+    for egress in view.egress:
+        for service in dict.fromkeys(egress.services):
+            for number in dict.fromkeys(port.number for port in service.ports):
+                yield (yield from _plan_port(view, egress, service.hostname, number, memo))
 
 
-def _services(egress: EgressListener) -> list[PortService]:
-    """Under port 0 are all services with all their ports."""
-    return list(index_services(egress)[0].values())
-
-
-def _plan_port(view: OutboundView, index: VirtualServiceIndex, member: PortService) -> Steps[Splice]:
+def _plan_port(view: OutboundView, egress: EgressListener, host: str, port: int, memo: Memo) -> Steps[Splice]:
     """The configuration of one port of a service."""
-    host, port = member.service.hostname, member.ports[0].number
-    services = {host: member}
-    considered = index.covering(services)
-    table = RouteTable(view=view, port=port, services=services, virtual_services=considered, owners=index.owners)
-    hosts = yield from select_virtual_hosts(table)
+    members = memo.recall(index_services, egress.services).get(port, NO_MEMBERS)
+    table = build_table(view, egress, port, memo.recall(select_member, (members, host)), memo)
+    hosts = yield from select_virtual_hosts(table, memo)
     name = outbound_cluster(port, "", host)
-    return Splice(name, proxyless_pieces(name, [each for each in hosts if each.name == f"{host}:{port}"]))
+    own = [each for each in hosts if each.name == f"{host}:{port}"]
+    return Splice(name, (yield from encode_proxyless_configuration(name, own)))

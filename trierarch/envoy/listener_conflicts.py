@@ -95,9 +95,19 @@ class ListenerEntry:
         return f"{self.binds[0]}_{self.port}"
 
 
+def stands(existing: ListenerEntry, newcomer: PortProtocol) -> bool:
+    """Whether an entry stays as it is when a port of that protocol wants its place, whatever chains that would bring.
+
+    To ask first is worth it: all HTTP services of a port want one listener, and the first of them has it.
+    """
+    if existing.locked or _are_apart(existing.protocol, newcomer):
+        return True
+    return VERDICTS[existing.recorded, CLASSES[newcomer]] is Verdict.DROP
+
+
 def settle(existing: ListenerEntry, newcomer: ListenerEntry, *, http10: bool = False) -> ListenerEntry:
     """The entry that is left when `newcomer` wants the place of `existing`."""
-    if existing.locked or _are_apart(existing.protocol, newcomer.protocol):
+    if stands(existing, newcomer.protocol):
         return existing
     match VERDICTS[existing.recorded, CLASSES[newcomer.protocol]]:
         case Verdict.DROP:

@@ -8,21 +8,23 @@ of the route configurations that a view needs follow from these entries.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.config.hosts import is_ip_address
 from trierarch.envoy.filter_chains import FilterChain, sniffed_http
 from trierarch.envoy.http_connection import HttpConnection, HttpProfile, select_profile
 from trierarch.envoy.http_filters import ResolvedHosts
-from trierarch.envoy.listener_conflicts import CLASSES, ListenerClass, ListenerEntry, settle
+from trierarch.envoy.listener_conflicts import CLASSES, ListenerClass, ListenerEntry, settle, stands
 from trierarch.envoy.tcp_chains import TcpService, routes_connections, select_tcp_chains
 from trierarch.envoy.virtual_service_index import VirtualServiceIndex
 from trierarch.push.model import UNSPECIFIED_ADDRESS, PortProtocol, Registry, Resolution
 from trierarch.push.proxy import Interception
+from trierarch.push.view import ScopeKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from trierarch.envoy.memo import Memo
     from trierarch.envoy.outbound_view import OutboundView
     from trierarch.push.model import Service, ServicePort
     from trierarch.push.sidecar_scope import EgressListener
@@ -31,9 +33,10 @@ if TYPE_CHECKING:
 PLACES_PER_STEP = 100
 """After so many ports of services the event loop gets its turn: about a millisecond of work."""
 
+_NO_SCOPE = ScopeKey("", None)
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Place:
+
+class Place(NamedTuple):
     """A port of a service that asks for a listener. `binds` is empty while nobody has said an address; `port` is the
     listener's. `real`: the listener binds its port itself.
     """
@@ -51,34 +54,61 @@ class _Draft:
 
     view: OutboundView
     profile: HttpProfile
-    for_routes: bool
     entries: dict[tuple[str, int], ListenerEntry] = field(default_factory=dict)
 
     def lock(self) -> None:
         """Keep everything that comes later off the ports that are taken."""
         self.entries = {key: replace(entry, locked=True) for key, entry in self.entries.items()}
 
+    def refuses(self, bind: str, port: ServicePort) -> bool:
+        """Whether an entry at that address would change nothing."""
+        existing = self.entries.get((bind, port.number))
+        if existing is not None:
+            return stands(existing, port.protocol)
+        return bind == self.view.wildcard and port.number in self.view.reserved_ports
+
     def add(self, newcomer: ListenerEntry) -> None:
-        """Give an entry its place, or what the conflict with its neighbour leaves of it."""
+        """Give an entry that is not refused its place, or what the conflict with its neighbour leaves of it."""
         key = (newcomer.binds[0], newcomer.port)
-        if newcomer.binds[0] == self.view.wildcard and newcomer.port in self.view.reserved_ports:
-            return
         existing = self.entries.get(key)
         self.entries[key] = newcomer if existing is None else settle(existing, newcomer, http10=self.sniffs_http10)
 
     @property
     def sniffs_http10(self) -> bool:
         """Whether HTTP/1.0 is recognised as HTTP; a switch of the mesh, not of the proxy (§4.4)."""
-        return self.view.context.mesh.features.http10
+        return self.view.mesh.features.http10
 
 
-def select_entries(view: OutboundView, *, for_routes: bool = False) -> Steps[tuple[ListenerEntry, ...]]:
-    """All outbound listeners of a view but the virtual one, sorted by name.
+def select_listening_view(view: OutboundView) -> OutboundView:
+    """The view without what no listener shows, so that views share listeners that differ in their routes.
 
-    `for_routes`: only the HTTP chains are of interest, so the others are left out.
+    Virtual services count that route connections, rules that count for a port which may carry anything but HTTP. Only
+    routes of connections depend on who the client is, and only names of aliases on the domain that it searches.
     """
-    draft = _Draft(view, outbound_profile(view), for_routes)
-    for egress in view.scope.egress:
+    egress = tuple(_connecting(each) for each in view.egress)
+    if any(each.virtual_services for each in egress):
+        return replace(view, egress=egress)
+    aliased = any(service.aliases for each in egress for service in each.services)
+    key = replace(view.key, scope=_NO_SCOPE, labels=frozenset(), dns_domain=view.key.dns_domain if aliased else "")
+    rules = view.rules
+    if all(each.port is None for each in egress):
+        rules = tuple(each for each in rules if _connects(view.service(each[0])))
+    return replace(view, key=key, egress=egress, services=(), rules=rules)
+
+
+def _connecting(egress: EgressListener) -> EgressListener:
+    return replace(egress, virtual_services=tuple(filter(routes_connections, egress.virtual_services)))
+
+
+def _connects(service: Service | None) -> bool:
+    """Whether some port of the service may carry anything but HTTP."""
+    return service is not None and any(CLASSES.get(port.protocol) is not ListenerClass.HTTP for port in service.ports)
+
+
+def select_entries(view: OutboundView, _memo: Memo) -> Steps[tuple[ListenerEntry, ...]]:
+    """All outbound listeners of a view but the virtual one, sorted by name."""
+    draft = _Draft(view, outbound_profile(view))
+    for egress in view.egress:
         if egress.port is None:
             draft.lock()
         for count, place in enumerate(_places(view, egress), start=1):
@@ -90,7 +120,7 @@ def select_entries(view: OutboundView, *, for_routes: bool = False) -> Steps[tup
 
 def outbound_profile(view: OutboundView) -> HttpProfile:
     """What all outbound connection managers of a view have in common."""
-    return select_profile(view.key, view.context.mesh, inbound=False)
+    return select_profile(view.key, view.mesh, inbound=False)
 
 
 def _places(view: OutboundView, egress: EgressListener) -> Iterator[Place]:
@@ -128,28 +158,30 @@ def _is_headless(view: OutboundView, place: Place) -> bool:
 def _per_endpoint(view: OutboundView, place: Place) -> Iterator[Place]:
     """A place at each endpoint's address, the proxy's own left out. A ServiceEntry without any takes the wildcard."""
     service = place.service
-    found = view.context.endpoints.of(service.id).endpoints
+    found = view.endpoints(service)
     endpoints = [each for each in found if each.port_name == place.port.name]
     if not endpoints and service.registry is not Registry.KUBERNETES and service.selector is None:
         yield place
     for endpoint in endpoints:
         addresses = endpoint.addresses
         if addresses and addresses[0] not in view.key.own_addresses and all(is_ip_address(each) for each in addresses):
-            yield replace(place, binds=addresses)
+            yield place._replace(binds=addresses)
 
 
 def _add_entry(draft: _Draft, place: Place, kind: ListenerClass) -> None:
     if kind is ListenerClass.HTTP:
-        draft.add(_http_entry(draft, place))
-    else:
-        draft.add(_tcp_entry(draft, place, kind))
+        # HTTP services share the wildcard: their virtual hosts tell them apart.
+        binds = place.binds or draft.view.wildcards
+        if not draft.refuses(binds[0], place.port):
+            draft.add(_http_entry(draft, place, binds))
+        return
+    binds, cidr = _tcp_binds(draft.view, place)
+    if not draft.refuses(binds[0], place.port):
+        draft.add(_tcp_entry(draft, place._replace(binds=binds), kind, cidr))
 
 
-def _http_entry(draft: _Draft, place: Place) -> ListenerEntry:
-    """HTTP services share the wildcard: their virtual hosts tell them apart."""
-    view = draft.view
-    binds = place.binds or view.wildcards
-    shared = binds[0] == view.wildcard
+def _http_entry(draft: _Draft, place: Place, binds: tuple[str, ...]) -> ListenerEntry:
+    shared = binds[0] == draft.view.wildcard
     chain = _http_chain(draft, place, binds, _route_name(place, binds), sniffing=shared)
     recorded = ListenerClass.AUTO if shared else ListenerClass.HTTP
     return _entry(place, binds, recorded, (chain,))
@@ -160,10 +192,9 @@ def _route_name(place: Place, binds: tuple[str, ...]) -> str:
     return str(place.port.number) if place.port.number else binds[0]
 
 
-def _tcp_entry(draft: _Draft, place: Place, kind: ListenerClass) -> ListenerEntry:
-    view, service = draft.view, place.service
-    binds, cidr = _tcp_binds(view, place)
-    chains = () if draft.for_routes else select_tcp_chains(_tcp_service(view, place, binds[0], cidr))
+def _tcp_entry(draft: _Draft, place: Place, kind: ListenerClass, cidr: str) -> ListenerEntry:
+    view, service, binds = draft.view, place.service, place.binds
+    chains = select_tcp_chains(_tcp_service(view, place, cidr))
     if kind is ListenerClass.AUTO:
         shared = binds[0] == view.wildcard
         name = str(place.port.number) if shared else f"{service.hostname}:{place.port.number}"
@@ -171,9 +202,10 @@ def _tcp_entry(draft: _Draft, place: Place, kind: ListenerClass) -> ListenerEntr
     return _entry(place, binds, kind, chains)
 
 
-def _tcp_service(view: OutboundView, place: Place, bind: str, cidr: str) -> TcpService:
-    routed = place.virtual_services.covering((place.service.hostname,))
-    return TcpService(view=view, service=place.service, port=place.port, bind=bind, cidr=cidr, virtual_services=routed)
+def _tcp_service(view: OutboundView, place: Place, cidr: str) -> TcpService:
+    service, port = place.service, place.port
+    routed = place.virtual_services.covering((service.hostname,))
+    return TcpService(view=view, service=service, port=port, bind=place.binds[0], cidr=cidr, virtual_services=routed)
 
 
 def _tcp_binds(view: OutboundView, place: Place) -> tuple[tuple[str, ...], str]:

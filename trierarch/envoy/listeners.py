@@ -6,7 +6,8 @@ Inbound listeners are in `listeners_inbound.py`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.envoy.filter_chains import (
     ANY_CONNECTION,
@@ -17,40 +18,68 @@ from trierarch.envoy.filter_chains import (
     default_chain_piece,
 )
 from trierarch.envoy.http_connection import HttpConnection
-from trierarch.envoy.listener_entries import outbound_profile, select_entries
+from trierarch.envoy.listener_entries import outbound_profile, select_entries, select_listening_view
 from trierarch.envoy.listener_frames import HTTP_INSPECTOR, TLS_INSPECTOR, Inspector, ListenerFrame, frame_piece
 from trierarch.envoy.names import BLACK_HOLE_CLUSTER, OUTBOUND, VIRTUAL_OUTBOUND
-from trierarch.envoy.outbound_view import OutboundView
+from trierarch.envoy.outbound_view import select_outbound_view
 from trierarch.envoy.tcp_proxy import TcpProxy
 from trierarch.envoy.units import Splice
 from trierarch.envoy.virtual_host_selection import DYNAMIC_DNS, select_catch_all
 from trierarch.push.proxy import Interception
 
 if TYPE_CHECKING:
+    from trierarch.envoy.http_connection import HttpProfile
     from trierarch.envoy.listener_conflicts import ListenerEntry
+    from trierarch.envoy.memo import Memo
+    from trierarch.envoy.outbound_view import OutboundView
+    from trierarch.envoy.outlook import Outlook
     from trierarch.envoy.units import Plan
-    from trierarch.push.context import PushContext
-    from trierarch.push.sidecar_scope import SidecarScope
-    from trierarch.push.view import OutboundKey
+    from trierarch.push.telemetry import Telemetry
 
 PASSTHROUGH_CHAIN = "PassthroughFilterChain"
 HTTP_PROXY_ROUTE = "http_proxy"
 
 
-def plan_outbound_listeners(key: OutboundKey, scope: SidecarScope, context: PushContext) -> Plan:
-    """All outbound listeners of a view: by name, then the HTTP proxy's, then virtualOutbound."""
-    view = OutboundView(key=key, scope=scope, context=context)
-    for entry in (yield from select_entries(view)):
-        yield _plan_entry(view, entry)
+class OutboundListeners(NamedTuple):
+    """All that the outbound listeners of a proxy are made of: what it may call, and what it reports of that."""
+
+    view: OutboundView
+    telemetry: Telemetry
+
+
+def narrow_outbound_listeners(outlook: Outlook, telemetry: Telemetry) -> OutboundListeners:
+    """What of an outlook its listeners depend on."""
+    return OutboundListeners(select_listening_view(select_outbound_view(outlook)), telemetry)
+
+
+def plan_outbound_listeners(inputs: OutboundListeners, memo: Memo) -> Plan:
+    """All outbound listeners of a view: by name, then the HTTP proxy's, then virtualOutbound.
+
+    Which listeners there are does not depend on what is reported of them: proxies that report under names of their own
+    share that.
+    """
+    view, telemetry = inputs
+    entries = yield from memo.steps(select_entries, view)
+    reporting = replace(view, key=replace(view.key, telemetry=telemetry))
+    profile = outbound_profile(reporting)
+    for entry in entries:
+        yield _plan_entry(reporting, replace(entry, chains=tuple(_reporting(chain, profile) for chain in entry.chains)))
     if proxy_port(view):
-        yield _plan_http_proxy(view)
-    if key.interception is not Interception.NONE:
-        yield _plan_virtual_outbound(view)
+        yield _plan_http_proxy(reporting)
+    if view.key.interception is not Interception.NONE:
+        yield _plan_virtual_outbound(reporting)
+
+
+def _reporting(chain: FilterChain, profile: HttpProfile) -> FilterChain:
+    """The chain with connections that report as the profile says."""
+    if not isinstance(chain.filters, HttpConnection):
+        return chain
+    return replace(chain, filters=replace(chain.filters, profile=profile))
 
 
 def proxy_port(view: OutboundView) -> int:
     """The port of the HTTP proxy that applications are told to use; 0 if there is none (§4.6)."""
-    return view.key.http_proxy_port or view.context.mesh.config.proxy_http_port
+    return view.key.http_proxy_port or view.mesh.config.proxy_http_port
 
 
 def _plan_entry(view: OutboundView, entry: ListenerEntry) -> Splice:
@@ -98,7 +127,7 @@ def _inspectors(chains: tuple[FilterChain, ...]) -> tuple[Inspector, ...]:
 def _detection_timeout(view: OutboundView, chains: tuple[FilterChain, ...]) -> float:
     """How long a client may stay silent; only HTTP has to be waited for."""
     sniffs = any(chain.match is not None and chain.match.application_protocols for chain in chains)
-    return (view.context.mesh.config.protocol_detection_timeout or 0.0) if sniffs else 0.0
+    return (view.mesh.config.protocol_detection_timeout or 0.0) if sniffs else 0.0
 
 
 def _fall_through(view: OutboundView) -> TcpProxy:
@@ -124,7 +153,7 @@ def _plan_http_proxy(view: OutboundView) -> Splice:
 def _plan_virtual_outbound(view: OutboundView) -> Splice:
     """Where iptables sends everything: handed on by original destination, or let through (§4.3)."""
     key = view.key
-    port = view.context.mesh.config.proxy_listen_port
+    port = view.mesh.config.proxy_listen_port
     catch_all = [FilterChain(name=f"{VIRTUAL_OUTBOUND}-catchall-tcp", filters=_fall_through(view))]
     if view.resolves_unknown_names:
         catch_all.insert(0, _resolving_chain(view))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.proto.istio.networking.nds.v1 import NameTable, NameTableNameInfo
 from trierarch.envoy.addresses import is_ip
-from trierarch.envoy.outbound_view import OutboundView
+from trierarch.envoy.outbound_view import service_addresses
 from trierarch.envoy.packing import encode
 from trierarch.envoy.units import Piece, Splice
 from trierarch.push.model import UNSPECIFIED_ADDRESS, Health, Registry, Resolution
@@ -44,10 +44,9 @@ class NameEntry(NamedTuple):
 
 def plan_name_table(key: OutboundKey, scope: SidecarScope, context: PushContext) -> Plan:
     """The table of all services in reach, by host name."""
-    view = OutboundView(key=key, scope=scope, context=context)
     entries: dict[str, NameEntry] = {}
     for count, service in enumerate(_services(scope), start=1):
-        for entry in _entries(view, service):
+        for entry in _entries(key, context, service):
             present = entries.get(entry.host)
             entries[entry.host] = entry if present is None else _joined(present, entry)
         if count % SERVICES_PER_STEP == 0:
@@ -76,15 +75,19 @@ def _joined(present: NameEntry, added: NameEntry) -> NameEntry:
     return present._replace(addresses=_once((*present.addresses, *added.addresses)))
 
 
-def _entries(view: OutboundView, service: Service) -> Iterator[NameEntry]:
-    """The service's own entry, and those of its pods if it leads to them by name."""
-    virtual = view.addresses(service)
+def _entries(key: OutboundKey, context: PushContext, service: Service) -> Iterator[NameEntry]:
+    """The service's own entry, and those of its pods if it leads to them by name.
+
+    Endpoints of other clusters are among the addresses of a service by a switch.
+    """
+    virtual = service_addresses(service, key.cluster, key.ip_mode, dns_capture=key.dns_capture)
     if UNSPECIFIED_ADDRESS not in virtual:
         addresses = tuple(address for address in virtual if is_ip(address))  # ranges are no answer
     elif service.resolution is Resolution.PASSTHROUGH:
-        endpoints = list(_answering(view, service))
-        yield from _pod_entries(view.key.cluster, service, endpoints)
-        addresses = _first_addresses(each for each in endpoints if _counts(view, each))
+        endpoints = list(_answering(key, context, service))
+        yield from _pod_entries(key.cluster, service, endpoints)
+        counts_all = context.mesh.features.multicluster_headless
+        addresses = _first_addresses(each for each in endpoints if counts_all or _same(each.cluster, key.cluster))
     else:
         addresses = ()
     if addresses:
@@ -97,21 +100,16 @@ def _entry(service: Service, host: str, short_name: str, addresses: tuple[str, .
     return NameEntry(host, addresses, service.registry, short_name, service.namespace)
 
 
-def _answering(view: OutboundView, service: Service) -> Iterator[Endpoint]:
+def _answering(key: OutboundKey, context: PushContext, service: Service) -> Iterator[Endpoint]:
     """Endpoints that the client can get to and that are ready, or are to be found before that.
 
     Workload entries are not among them: nobody says that they are ready, and istiod does not name them either.
     """
     usable = (Health.HEALTHY, Health.UNHEALTHY) if service.publish_not_ready else (Health.HEALTHY,)
-    for endpoint in view.context.endpoints.of(service.id).endpoints:
+    for endpoint in context.endpoints.of(service.id).endpoints:
         has_address = bool(endpoint.addresses) and is_ip(endpoint.addresses[0])
-        if has_address and endpoint.health in usable and _same(endpoint.network, view.key.network):
+        if has_address and endpoint.health in usable and _same(endpoint.network, key.network):
             yield endpoint
-
-
-def _counts(view: OutboundView, endpoint: Endpoint) -> bool:
-    """Whether an endpoint is among the addresses of its service: those of other clusters by a switch."""
-    return view.context.mesh.features.multicluster_headless or _same(endpoint.cluster, view.key.cluster)
 
 
 def _pod_entries(cluster: str, service: Service, endpoints: Iterable[Endpoint]) -> Iterator[NameEntry]:

@@ -5,7 +5,7 @@ Planning resolves names and narrows policies to what a builder may read; builder
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,33 +15,65 @@ from trierarch.envoy.discovery import dns_lookup_family
 from trierarch.envoy.http_connection import proxy_headers
 from trierarch.envoy.http_filters import ResolvedHosts
 from trierarch.envoy.names import BLACK_HOLE_CLUSTER, PASSTHROUGH_CLUSTER, outbound_cluster
-from trierarch.push.model import UNSPECIFIED_ADDRESS
+from trierarch.push.endpoints import NO_ENDPOINTS
+from trierarch.push.model import NOWHERE, UNSPECIFIED_ADDRESS, Resolution
 from trierarch.push.proxy import IPMode
-from trierarch.push.traffic import EffectivePolicy, effective_policy, select_rule
+from trierarch.push.traffic import EffectivePolicy, effective_policy
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from protocol.proto.envoy.config.cluster.v3 import ClusterDnsLookupFamily
     from trierarch.config.common import Destination
     from trierarch.config.proxy_config import ProxyHeaders
     from trierarch.envoy.access_log import AccessLogs
-    from trierarch.push.context import PushContext
-    from trierarch.push.model import Service, ServicePort
-    from trierarch.push.sidecar_scope import SidecarScope
+    from trierarch.envoy.outlook import Outlook
+    from trierarch.push.endpoints import ServiceEndpoints
+    from trierarch.push.mesh import Mesh
+    from trierarch.push.model import Endpoint, Hostname, Service, ServicePort
+    from trierarch.push.sidecar_scope import EgressListener, SidecarScope
+    from trierarch.push.traffic import MergedRule
     from trierarch.push.view import OutboundKey
 
 IPV6_WILDCARD = "::"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class OutboundView:
-    """An outbound key with the scope and the snapshot in which it is looked at.
+    """All that outbound listeners and routes are made of. Views that compare equal have the same.
 
+    `key`: without where the client stands, which decides about endpoints only. `services`: what can be called, `rules`:
+    the destination rule in force for a host, `headless`: the endpoints of services that are called at their addresses.
     Without slots, so that what is asked for each of thousands of services is worked out once.
     """
 
     key: OutboundKey
-    scope: SidecarScope
-    context: PushContext
+    mesh: Mesh
+    egress: tuple[EgressListener, ...]
+    services: tuple[Service, ...] = ()
+    rules: tuple[tuple[str, MergedRule], ...] = ()
+    headless: tuple[tuple[Hostname, ServiceEndpoints], ...] = ()
+    fall_through: str
+    resolves_unknown_names: bool
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, each.name) for each in fields(self)))
+
+    @cached_property
+    def _by_host(self) -> Mapping[str, Service]:
+        return {service.hostname: service for service in self.services}
+
+    @cached_property
+    def _rules(self) -> Mapping[str, MergedRule]:
+        return dict(self.rules)
+
+    @cached_property
+    def _headless(self) -> Mapping[Hostname, ServiceEndpoints]:
+        return dict(self.headless)
 
     @cached_property
     def wildcard(self) -> str:
@@ -63,34 +95,18 @@ class OutboundView:
     @cached_property
     def dual_stack(self) -> bool:
         """Whether listeners of virtual addresses listen on both families."""
-        return self.key.ip_mode is IPMode.DUAL and self.context.mesh.features.dual_stack
+        return self.key.ip_mode is IPMode.DUAL and self.mesh.features.dual_stack
 
     @cached_property
     def dns_lookup_family(self) -> ClusterDnsLookupFamily:
         """To which addresses the proxy resolves names."""
-        return dns_lookup_family(self.key.ip_mode, self.context.mesh.features.dual_stack)
+        return dns_lookup_family(self.key.ip_mode, self.mesh.features.dual_stack)
 
     @cached_property
     def reserved_ports(self) -> frozenset[int]:
         """Ports at which the proxy itself listens on all addresses."""
-        config = self.context.mesh.config
+        config = self.mesh.config
         return self.key.own_ports | {config.proxy_listen_port, config.proxy_inbound_listen_port}
-
-    @cached_property
-    def fall_through(self) -> str:
-        """The cluster for destinations that nobody defined (networking.md §4.8)."""
-        if self.scope.egress_proxy is not None:
-            host, subset, port = self.scope.egress_proxy
-            return outbound_cluster(port, subset, host)
-        return BLACK_HOLE_CLUSTER if self.scope.registry_only else PASSTHROUGH_CLUSTER
-
-    @cached_property
-    def resolves_unknown_names(self) -> bool:
-        """Whether HTTP requests to unknown hosts go where their Host header says (ALLOW_ANY_DYNAMIC_DNS)."""
-        sidecar = self.scope.sidecar
-        if sidecar is not None and sidecar.spec.outbound_traffic_policy is not None:
-            return False
-        return self.context.mesh.config.outbound_traffic_policy.mode is MeshOutboundMode.ALLOW_ANY_DYNAMIC_DNS
 
     @cached_property
     def resolves(self) -> tuple[ResolvedHosts, ...]:
@@ -98,57 +114,107 @@ class OutboundView:
         return (ResolvedHosts("", self.dns_lookup_family),) if self.resolves_unknown_names else ()
 
     def addresses(self, service: Service) -> tuple[str, ...]:
-        """The addresses at which the proxy's workload finds a service, the one to bind first; never empty (§1.7)."""
-        virtual = service.addresses.get(self.key.cluster, ())
-        if virtual:
-            return self._of_family(virtual) or virtual[:1]
-        if service.default_address == UNSPECIFIED_ADDRESS and self.key.dns_capture and service.auto_addresses:
-            return self._of_family(service.auto_addresses) or (UNSPECIFIED_ADDRESS,)
-        return (service.default_address,)
+        """The addresses at which the proxy's workload finds a service."""
+        key = self.key
+        return service_addresses(service, key.cluster, key.ip_mode, dns_capture=key.dns_capture)
 
-    def _of_family(self, addresses: tuple[str, ...]) -> tuple[str, ...]:
-        mode = self.key.ip_mode
-        if mode is IPMode.DUAL:
-            return addresses
-        return tuple(each for each in addresses if (":" in each) == (mode is IPMode.IPV6))
+    def service(self, host: str) -> Service | None:
+        """The service that a host means, or None."""
+        return self._by_host.get(host)
+
+    def endpoints(self, service: Service) -> tuple[Endpoint, ...]:
+        """The endpoints of a headless service."""
+        return self._headless.get(service.id, NO_ENDPOINTS).endpoints
+
+    def rule(self, host: str) -> MergedRule | None:
+        """The destination rule in force for a host, or None."""
+        return self._rules.get(host)
 
     def policy(self, host: str, subset: str, port: int) -> EffectivePolicy:
         """What destination rules say about a cluster."""
-        rules = self.scope.rules.get(host, ())
-        rule = select_rule(rules, self.key.scope.namespace, self.key.labels)
-        return effective_policy(rule, subset, port, self.context.mesh)
+        return effective_policy(self._rules.get(host), subset, port, self.mesh)
 
     def destination(
         self, destination: Destination, listener_port: int, ports: tuple[ServicePort, ...]
     ) -> tuple[str, str, int]:
-        """Host, subset and port that a destination means; `ports` are those of its service, as far as they are known.
+        """Host, subset and port that a destination means. The name of an alias leads to what it is an alias of."""
+        port = destination_port(destination, listener_port, ports)
+        return self.concrete(destination.host), destination.subset, port
 
-        Without a port it means the only one of its service, else the listener's (networking.md §5.5). The name of an
-        alias leads to what it is an alias of.
-        """
-        port = listener_port
-        if destination.port is not None and destination.port.number:
-            port = destination.port.number
-        elif len(ports) == 1:
-            port = ports[0].number
-        return self._concrete(destination.host), destination.subset, port
-
-    def _concrete(self, host: str) -> str:
+    def concrete(self, host: str) -> str:
         """The host at the end of a chain of aliases; a loop ends where it would repeat."""
         seen: set[str] = set()
-        service = self.scope.by_host.get(host)
+        service = self._by_host.get(host)
         while service is not None and service.external_name and host not in seen:
             seen.add(host)
             host = service.external_name
-            service = self.scope.by_host.get(host)
+            service = self._by_host.get(host)
         return host
 
     @cached_property
     def logs(self) -> AccessLogs:
         """What is logged of requests and connections."""
-        return select_access_logs(self.context.mesh.config, istio=self.key.capabilities.istio)
+        return select_access_logs(self.mesh.config, istio=self.key.capabilities.istio)
 
     @cached_property
     def headers(self) -> ProxyHeaders:
         """Headers that the proxy adds or removes."""
-        return proxy_headers(self.key, self.context.mesh)
+        return proxy_headers(self.key, self.mesh)
+
+
+def destination_port(destination: Destination, listener_port: int, ports: tuple[ServicePort, ...]) -> int:
+    """The port that a destination means; `ports` are those of its service, as far as they are known.
+
+    Without a port it means the only one of its service, else the listener's (networking.md §5.5).
+    """
+    if destination.port is not None and destination.port.number:
+        return destination.port.number
+    return ports[0].number if len(ports) == 1 else listener_port
+
+
+def service_addresses(service: Service, cluster: str, ip_mode: IPMode, *, dns_capture: bool) -> tuple[str, ...]:
+    """The addresses at which a workload finds a service, the one to bind first; never empty (§1.7)."""
+    virtual = service.addresses.get(cluster, ())
+    if virtual:
+        return _of_family(virtual, ip_mode) or virtual[:1]
+    if service.default_address == UNSPECIFIED_ADDRESS and dns_capture and service.auto_addresses:
+        return _of_family(service.auto_addresses, ip_mode) or (UNSPECIFIED_ADDRESS,)
+    return (service.default_address,)
+
+
+def _of_family(addresses: tuple[str, ...], mode: IPMode) -> tuple[str, ...]:
+    if mode is IPMode.DUAL:
+        return addresses
+    return tuple(each for each in addresses if (":" in each) == (mode is IPMode.IPV6))
+
+
+def select_outbound_view(outlook: Outlook) -> OutboundView:
+    """What of an outlook routes may be made of; listeners need less."""
+    scope, mesh = outlook.scope, outlook.mesh
+    of = outlook.context.endpoints.of
+    headless = [service.id for service in scope.services if service.resolution is Resolution.PASSTHROUGH]
+    return OutboundView(
+        key=replace(outlook.key, locality=NOWHERE, network="", network_view=frozenset(), node_name=""),
+        mesh=mesh,
+        egress=scope.egress,
+        services=scope.services,
+        rules=tuple(outlook.chosen_rules.items()),
+        headless=tuple([(service, of(service)) for service in headless]),
+        fall_through=_fall_through(scope),
+        resolves_unknown_names=_resolves_unknown_names(scope, mesh),
+    )
+
+
+def _fall_through(scope: SidecarScope) -> str:
+    """The cluster for destinations that nobody defined (networking.md §4.8)."""
+    if scope.egress_proxy is not None:
+        host, subset, port = scope.egress_proxy
+        return outbound_cluster(port, subset, host)
+    return BLACK_HOLE_CLUSTER if scope.registry_only else PASSTHROUGH_CLUSTER
+
+
+def _resolves_unknown_names(scope: SidecarScope, mesh: Mesh) -> bool:
+    """Whether HTTP requests to unknown hosts go where their Host header says (ALLOW_ANY_DYNAMIC_DNS)."""
+    if scope.sidecar is not None and scope.sidecar.spec.outbound_traffic_policy is not None:
+        return False
+    return mesh.config.outbound_traffic_policy.mode is MeshOutboundMode.ALLOW_ANY_DYNAMIC_DNS

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from protocol.proto.envoy.config.route.v3 import RouteConfiguration
 from trierarch.envoy.packing import encode
-from trierarch.envoy.units import Piece
-from trierarch.envoy.virtual_hosts import build_virtual_host, virtual_host_piece
+from trierarch.envoy.virtual_hosts import build_virtual_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from trierarch.envoy.virtual_hosts import VirtualHostInputs
+    from trierarch.push.steps import Steps
 
 _DIRECT_RESPONSE_LIMIT = 1 << 20
 """Bytes that a route's own answer may have."""
@@ -29,22 +29,18 @@ def build_route_configuration(name: str, hosts: Iterable[VirtualHostInputs]) -> 
     )
 
 
-def route_configuration_pieces(name: str, hosts: Iterable[VirtualHostInputs]) -> tuple[Piece, ...]:
+def encode_route_configuration(name: str, hosts: Iterable[VirtualHostInputs]) -> Steps[tuple[bytes, ...]]:
     """The same in pieces, which stand in the order of their fields: joined, they are the message's own encoding."""
-    return (Piece(_encode_head, name), *(virtual_host_piece(host) for host in hosts), _TAIL)
+    pieces = yield from encode_proxyless_configuration(name, hosts)
+    return (*pieces, encode(build_route_configuration("", ())))
 
 
-def proxyless_pieces(name: str, hosts: Iterable[VirtualHostInputs]) -> tuple[Piece, ...]:
+def encode_proxyless_configuration(name: str, hosts: Iterable[VirtualHostInputs]) -> Steps[tuple[bytes, ...]]:
     """A configuration for a gRPC client: there is nothing to say but its virtual hosts."""
-    return (Piece(_encode_head, name), *(virtual_host_piece(host) for host in hosts))
-
-
-def _encode_head(name: str) -> bytes:
-    return encode(RouteConfiguration(name=name))
-
-
-def _encode_tail(_nothing: None) -> bytes:
-    return encode(build_route_configuration("", ()))
-
-
-_TAIL = Piece(_encode_tail, None)
+    pieces = [encode(RouteConfiguration(name=name))]
+    for host in hosts:
+        fresh = not host.is_encoded
+        pieces.append(host.encoded)
+        if fresh:
+            yield
+    return tuple(pieces)

@@ -6,8 +6,7 @@ is no condition any more. All others become a RouteMatch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.proto.envoy.config.route.v3 import HeaderMatcher, QueryParameterMatcher, RouteMatch
 from protocol.proto.envoy.type.matcher.v3 import RegexMatcher, StringMatcher
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from trierarch.config.virtual_service import HttpMatch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RouteClient:
+class RouteClient(NamedTuple):
     """Who asks: through which gateway ("mesh" for sidecars), on which port, with which labels, from which namespace."""
 
     gateway: str

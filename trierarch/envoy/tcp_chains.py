@@ -210,7 +210,7 @@ def _routed_proxy(
 def _target(place: TcpService, route: RouteDestination) -> tuple[str, str, int]:
     if route.destination is None:
         return "", "", place.port.number
-    service = place.view.scope.by_host.get(route.destination.host)
+    service = place.view.service(route.destination.host)
     return place.view.destination(route.destination, place.port.number, () if service is None else service.ports)
 
 
@@ -238,8 +238,8 @@ def _proxy(
 
 def _stat_prefix(place: TcpService, cluster: str, port: int, host: str = "", subset: str = "") -> str:
     """The cluster's name, or what the mesh's pattern makes of the service (`host` "": the service of this place)."""
-    pattern = place.view.context.mesh.config.outbound_cluster_stat_name
-    service = place.view.scope.by_host.get(host) if host else place.service
+    pattern = place.view.mesh.config.outbound_cluster_stat_name
+    service = place.view.service(host) if host else place.service
     if not pattern or service is None:
         return cluster
     return pattern_stat_name(pattern, service, port, place.port.name, subset, 0).removesuffix(END)

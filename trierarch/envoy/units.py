@@ -1,12 +1,15 @@
 """The unit of generation: a pure function of one frozen value that holds all that it may read.
 
-    plan_x(scope, view, context) -> Iterator[Unit | Splice]     narrow: which units there are, and with what inputs
-    build_x(inputs) -> tuple[Resource, ...] | bytes             build: nothing else is in scope, so the memo's key,
-                                                                (build, inputs), cannot be incomplete
+    narrow_x(outlook) -> inputs                             narrow: all that the plan may read, equal for all who share
+    plan_x(inputs, memo) -> Iterator[Unit | Splice | None]  plan: which units there are, and with what inputs
+    build_x(inputs) -> tuple[Resource, ...] | bytes         build: nothing else is in scope, so the memo's key,
+                                                            (build, inputs), cannot be incomplete
 
-Inputs are frozen dataclasses (or NamedTuples) whose fields are either small values (compared by value) or model objects
-(compared by identity); they hash fast. A `Splice` is a resource put together from parts that are memoised each for
-itself: a RouteConfiguration from virtual hosts, a Listener from filter chains.
+Inputs are NamedTuples or frozen dataclasses whose fields are either small values (compared by value) or model objects
+(compared by identity); they hash fast, NamedTuples most of all. A `Splice` is a resource put together from parts that
+are memoised each for itself: a RouteConfiguration from virtual hosts, a Listener from filter chains.
+
+A plan may have the memo remember what it thinks, too: the same functions of frozen values, whose results are no bytes.
 """
 
 from __future__ import annotations
@@ -33,10 +36,10 @@ class Piece(NamedTuple):
 
 
 class Splice(NamedTuple):
-    """Builds one resource by joining pieces in order (protobuf allows fields to be concatenated)."""
+    """One resource, joined from pieces in order (protobuf allows fields to be concatenated); bytes are ready ones."""
 
     name: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Piece | bytes, ...]
 
 
 Plan = Iterator[Unit | Splice | None]

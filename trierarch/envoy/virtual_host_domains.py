@@ -32,6 +32,17 @@ def short_names(host: str, dns_domain: str) -> list[str]:
     return _shared_suffix_names(host, dns_domain)
 
 
+def search_domain(service: Service, dns_domain: str) -> str:
+    """The search domain without its namespace where that makes no difference to a service's names: most clients of a
+    service are in other namespaces, and know it by the same names.
+    """
+    namespace, found, suffix = dns_domain.partition(_KUBERNETES)
+    own = f".{namespace}{_KUBERNETES}"
+    if not found or own in service.hostname or any(own in alias.host for alias in service.aliases):
+        return dns_domain
+    return _KUBERNETES + suffix
+
+
 def with_port(domains: Iterable[str], port: int) -> tuple[str, ...]:
     """Each domain, and each followed by the port: what clients write that name the port in the Host header."""
     return tuple(each for domain in domains for each in (domain, f"{domain}:{port}"))

@@ -7,6 +7,7 @@ service of the port gets a default route. A name or domain that is taken stays w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from protocol.proto.envoy.config.route.v3 import (
@@ -23,7 +24,6 @@ from trierarch.envoy.route_action import RouteInputs, build_route
 from trierarch.envoy.route_hash import build_hash_policy
 from trierarch.envoy.route_retry import build_retry_policy
 from trierarch.envoy.stateful_session import STATEFUL_SESSION, build_session
-from trierarch.envoy.units import Piece
 
 if TYPE_CHECKING:
     from protocol.proto.google.protobuf import Any
@@ -50,12 +50,12 @@ class CatchAllRoute:
     forwards_host: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class VirtualHostInputs:
     """All that a virtual host is built from.
 
     `counts_attempts`: the server is told how often a request was tried; `session`: what keeps a client's requests with
-    one endpoint.
+    one endpoint. Without slots, so that it is encoded once, however many configurations it stands in.
     """
 
     name: str
@@ -64,10 +64,15 @@ class VirtualHostInputs:
     counts_attempts: bool = True
     session: Session | None = None
 
+    @cached_property
+    def encoded(self) -> bytes:
+        """The virtual host as one field of a route configuration."""
+        return encode(RouteConfiguration(virtual_hosts=[build_virtual_host(self)]))
 
-def virtual_host_piece(inputs: VirtualHostInputs) -> Piece:
-    """The virtual host as one field of a route configuration."""
-    return Piece(_encode_virtual_host, inputs)
+    @property
+    def is_encoded(self) -> bool:
+        """Whether that costs nothing any more."""
+        return "encoded" in self.__dict__
 
 
 def build_virtual_host(inputs: VirtualHostInputs) -> VirtualHost:
@@ -83,10 +88,6 @@ def build_virtual_host(inputs: VirtualHostInputs) -> VirtualHost:
 
 def _filter_settings(inputs: VirtualHostInputs) -> dict[str, Any]:
     return {STATEFUL_SESSION: pack(build_session(inputs.session))} if inputs.session is not None else {}
-
-
-def _encode_virtual_host(inputs: VirtualHostInputs) -> bytes:
-    return encode(RouteConfiguration(virtual_hosts=[build_virtual_host(inputs)]))
 
 
 def _build_route(host: str, route: RouteInputs | DefaultRoute | CatchAllRoute) -> Route:

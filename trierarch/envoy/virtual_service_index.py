@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from trierarch.config.hosts import hosts_overlap, is_wildcard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from trierarch.push.routing import ResolvedVirtualService
 
@@ -31,14 +31,18 @@ class VirtualServiceIndex:
             host: self.all[places[0]] for host, places in self._by_host.items()
         }
 
-    def covering(self, hosts: Iterable[str]) -> tuple[ResolvedVirtualService, ...]:
+    def covering(self, hosts: Collection[str]) -> tuple[ResolvedVirtualService, ...]:
         """Those with a host that is, or overlaps, one of these; in order of precedence."""
         if not self.all:
             return ()
-        places = {place for host in hosts for named in self._overlapping(host) for place in self._by_host[named]}
+        named = [host for host in hosts if host in self._by_host]
+        wild = (each for host in hosts for each in self._overlapping(host)) if self._may_overlap(hosts) else ()
+        places = {place for host in (*named, *wild) for place in self._by_host[host]}
         return tuple(self.all[place] for place in sorted(places))
 
-    def _overlapping(self, host: str) -> list[str]:
+    def _may_overlap(self, hosts: Collection[str]) -> bool:
+        return bool(self._wildcards) or any(map(is_wildcard, hosts))
+
+    def _overlapping(self, host: str) -> Iterator[str]:
         named = self._by_host if is_wildcard(host) else self._wildcards
-        found = [each for each in named if hosts_overlap(each, host)]
-        return [*found, host] if host in self._by_host and host not in found else found
+        return (each for each in named if hosts_overlap(each, host))

@@ -109,7 +109,7 @@ class Service:
     `addresses` maps a cluster to the service's virtual IPs there; `default_address` is the first of the defining
     cluster or UNSPECIFIED_ADDRESS, and may be a CIDR. `export_to` is never empty: the mesh default is filled in, "." is
     replaced by the namespace. `selector` is the Kubernetes label selector, None without one. `subject_alt_names` are
-    SANs stated by the user.
+    SANs stated by the user. `id` follows from the first two fields; it is asked for too often to be made each time.
     """
 
     hostname: str
@@ -133,11 +133,10 @@ class Service:
     aliases: tuple[Hostname, ...] = ()
     publish_not_ready: bool = False
     headless: bool = False
+    id: Hostname = field(init=False)
 
-    @property
-    def id(self) -> Hostname:
-        """Namespace and hostname."""
-        return Hostname(self.namespace, self.hostname)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", Hostname(self.namespace, self.hostname))
 
     @property
     def age(self) -> tuple[float, str, str]:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 UNIX_PREFIX = "unix://"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EgressListener:
     """One egress listener of a scope. `port` None: the catch-all, all ports of its services.
 

@@ -7,7 +7,7 @@ from a proxy and a snapshot; it is asked again when a snapshot may have changed 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.config import labels as names
@@ -122,11 +122,6 @@ class View:
 
     outbound: OutboundKey
     inbound: InboundKey
-
-    @property
-    def reporting(self) -> OutboundKey:
-        """The outbound key of what reports traffic: with what the proxy says of itself."""
-        return replace(self.outbound, telemetry=self.inbound.telemetry)
 
 
 def select_view(proxy: Proxy, context: PushContext) -> View:

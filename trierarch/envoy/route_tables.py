@@ -1,0 +1,94 @@
+"""What a route configuration is made for: services by port, and virtual services by host (networking.md §5.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from trierarch.envoy.virtual_service_index import VirtualServiceIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from trierarch.envoy.memo import Memo
+    from trierarch.envoy.outbound_view import OutboundView
+    from trierarch.push.model import Service, ServicePort
+    from trierarch.push.routing import ResolvedVirtualService
+    from trierarch.push.sidecar_scope import EgressListener
+
+DEFAULT_HTTP_PORT = 80
+"""Hosts that are no services are served on this port alone."""
+
+
+class PortService(NamedTuple):
+    """A service as one listener sees it: with the ports that can be reached through it."""
+
+    service: Service
+    ports: tuple[ServicePort, ...]
+
+    @property
+    def http_ports(self) -> Iterator[int]:
+        """Those that are HTTP, or may turn out to be."""
+        return (port.number for port in self.ports if port.protocol.is_http or port.protocol.is_auto)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Members:
+    """The services that can be reached through a listener, by hostname."""
+
+    by_host: Mapping[str, PortService]
+
+
+NO_MEMBERS = Members({})
+
+
+def index_services(services: tuple[Service, ...]) -> Mapping[int, Members]:
+    """Services by port, under port 0 all of them. Of two with one hostname the later counts (§5.4.8)."""
+    index: dict[int, dict[str, PortService]] = {0: {}}
+    for service in services:
+        index[0][service.hostname] = PortService(service, service.ports)
+        for port in reversed(service.ports):  # of two ports with one number the first counts
+            index.setdefault(port.number, {})[service.hostname] = PortService(service, (port,))
+    return {number: Members(by_host) for number, by_host in index.items()}
+
+
+def select_member(one: tuple[Members, str]) -> Members:
+    """Just the service of that host."""
+    members, host = one
+    found = members.by_host.get(host)
+    return NO_MEMBERS if found is None else Members({host: found})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RouteTable:
+    """What a route configuration is made for. `port` is the listener's, 0 for a proxy's or a Unix socket's.
+
+    `virtual_services`: those that are considered, by precedence; `owners`: host -> the first of them. `only_ported`:
+    domains must name their port unless it is the default one, for nothing else tells the ports apart.
+    """
+
+    view: OutboundView
+    port: int
+    members: Members
+    virtual_services: tuple[ResolvedVirtualService, ...]
+    owners: Mapping[str, ResolvedVirtualService]
+    only_ported: bool = False
+
+
+def build_table(
+    view: OutboundView, egress: EgressListener, port: int, members: Members, memo: Memo, *, only_ported: bool = False
+) -> RouteTable:
+    """The table of these members of an egress listener.
+
+    Hosts that are no services are for the default port; elsewhere only what names a service is considered.
+    """
+    index = memo.recall(VirtualServiceIndex, egress.virtual_services)
+    considered = index.all if port == DEFAULT_HTTP_PORT else index.covering(members.by_host)
+    return RouteTable(
+        view=view,
+        port=port,
+        members=members,
+        virtual_services=considered,
+        owners=index.owners,
+        only_ported=only_ported,
+    )
