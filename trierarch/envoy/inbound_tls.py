@@ -19,6 +19,7 @@ from protocol.proto.envoy.extensions.transport_sockets.tls.v3 import (
     TlsParametersTlsProtocol,
 )
 from protocol.proto.envoy.type.matcher.v3 import StringMatcher
+from trierarch.config.common import TlsProtocol
 from trierarch.config.mesh_config import MeshTls, MeshTlsProtocol
 from trierarch.config.server_tls import ServerTlsMode
 from trierarch.envoy.packing import pack
@@ -51,6 +52,15 @@ _CIPHERS = (
     "AES128-GCM-SHA256",
 )
 """For TLS 1.2; TLS 1.3 has its own."""
+
+_VERSIONS = {
+    TlsProtocol.AUTO.value: TlsParametersTlsProtocol.TLS_AUTO,
+    TlsProtocol.TLSV1_0.value: TlsParametersTlsProtocol.TLSv1_0,
+    TlsProtocol.TLSV1_1.value: TlsParametersTlsProtocol.TLSv1_1,
+    TlsProtocol.TLSV1_2.value: TlsParametersTlsProtocol.TLSv1_2,
+    TlsProtocol.TLSV1_3.value: TlsParametersTlsProtocol.TLSv1_3,
+}
+"""By the names that the mesh's own protocol versions have too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,14 +186,10 @@ def _parameters(settings: ServerTls, defaults: MeshTls | None) -> TlsParameters 
     """The port's own, over the mesh's; None leaves all of it to Envoy."""
     stated = defaults or MeshTls()
     parameters = TlsParameters(
-        tls_minimum_protocol_version=_version(settings.min_protocol_version.value)
-        or _version(stated.min_protocol_version.value),
-        tls_maximum_protocol_version=_version(settings.max_protocol_version.value),
+        tls_minimum_protocol_version=_VERSIONS[settings.min_protocol_version.value]
+        or _VERSIONS[stated.min_protocol_version.value],
+        tls_maximum_protocol_version=_VERSIONS[settings.max_protocol_version.value],
         cipher_suites=list(settings.cipher_suites or stated.cipher_suites),
         ecdh_curves=list(settings.ecdh_curves or stated.ecdh_curves),
     )
     return None if parameters == TlsParameters() else parameters
-
-
-def _version(protocol: str) -> TlsParametersTlsProtocol:
-    return TlsParametersTlsProtocol[protocol.replace("TLSV", "TLSv")]
