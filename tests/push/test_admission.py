@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +12,7 @@ from trierarch.push.admission import Admission
 
 def test_newcomers_are_admitted_a_few_at_a_time():
     """In the order in which they came, as many as there are places; the next when one has acknowledged."""
-    admission = Admission(2)
+    admission = Admission(2, standstill=inf)
     for name in "abcd":
         admission.ask(name)
     assert list(admission.admit(0.0)) == ["a", "b"]
@@ -22,7 +24,7 @@ def test_newcomers_are_admitted_a_few_at_a_time():
 
 def test_who_does_not_answer_loses_the_place():
     """After five seconds a place goes to the next."""
-    admission = Admission(1)
+    admission = Admission(1, standstill=inf)
     admission.ask("a")
     assert list(admission.admit(10.0)) == ["a"]
     assert admission.deadline() is None
@@ -30,6 +32,20 @@ def test_who_does_not_answer_loses_the_place():
     assert admission.deadline() == 15.0
     assert list(admission.admit(14.9)) == []
     assert list(admission.admit(15.0)) == ["b"]
+
+
+def test_clients_that_never_answer_do_not_stop_the_line():
+    """When nobody could be let in for a tenth of a second, the next one is, whatever places are taken."""
+    admission = Admission(1)
+    for name in "abc":
+        admission.ask(name)
+    assert list(admission.admit(10.0)) == ["a"]
+    assert admission.deadline() == 10.1
+    assert list(admission.admit(10.05)) == []
+    assert list(admission.admit(10.1)) == ["b"]
+    assert list(admission.admit(10.15)) == []
+    assert list(admission.admit(10.3)) == ["c"]
+    assert admission.deadline() is None
 
 
 def test_returning_clients_need_no_place():

@@ -20,12 +20,18 @@ PATIENCE = 5.0
 """Seconds after which a newcomer's place goes to the next, whether it has answered or not."""
 
 
+STANDSTILL = 0.1
+"""Seconds after which one is admitted though there is no place: ten in a second. A working line moves faster."""
+
+
 class Admission:
     """A waiting line and a limited number of places. Invariant: nobody is in line and inside at a time."""
 
-    def __init__(self, places: int = PLACES, *, patience: float = PATIENCE) -> None:
+    def __init__(self, places: int = PLACES, *, patience: float = PATIENCE, standstill: float = STANDSTILL) -> None:
         self._places = places
         self._patience = patience
+        self._standstill = standstill
+        self._moved_at = 0.0
         self._returning: dict[str, None] = {}
         self._line: dict[str, None] = {}
         self._inside: OrderedDict[str, float] = OrderedDict()  # until when; the oldest first
@@ -46,9 +52,10 @@ class Admission:
             yield _pop_first(self._returning)
         while self._inside and next(iter(self._inside.values())) <= now:
             self._inside.popitem(last=False)
-        while self._line and len(self._inside) < self._places:
+        while self._line and (len(self._inside) < self._places or now >= self._moved_at + self._standstill):
             name = _pop_first(self._line)
             self._inside[name] = now + self._patience
+            self._moved_at = now
             yield name
 
     def done(self, name: str) -> None:
@@ -61,8 +68,10 @@ class Admission:
             place.pop(name, None)
 
     def deadline(self) -> float | None:
-        """When `admit` should be called again although nothing happened: a place comes free that is waited for."""
-        return next(iter(self._inside.values()), None) if self._line else None
+        """When `admit` should be called again although nothing happened: somebody in line will be let in."""
+        if not (self._line and self._inside):
+            return None
+        return min(self._moved_at + self._standstill, next(iter(self._inside.values())))
 
 
 def _pop_first(line: dict[str, None]) -> str:
