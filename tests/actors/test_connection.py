@@ -28,7 +28,7 @@ from actors.metrics import Metrics
 from actors.slot import Slot
 from protocol.xds.requests import Nack, SotwRequest
 from protocol.xds.resources import Part, ResourceSet, build_resource
-from protocol.xds.session import AdsSession
+from protocol.xds.session import HEALTH, AdsSession
 from tests.actors.fake_stream import FakeStream, encode_node
 from tests.protocol.xds.conversation import decode_sotw
 from tests.push.fixtures import built, scope_of, sidecar, view_in, view_of
@@ -174,6 +174,17 @@ async def test_a_node_that_makes_no_sense_ends_the_stream(stage):
     await stage.request(CLUSTER, node=encode_node("nonsense"))
     assert stage.status.code == 3
     assert "nonsense" in stage.status.message
+
+
+async def test_a_health_report_does_not_introduce_a_client(stage):
+    """The agent may send one before the proxy has said who it is, and later; it is never answered."""
+    await stage.request(HEALTH)
+    assert await stage.told(stage.scheduler) == []
+    await stage.request(CLUSTER, node=NODE)
+    await stage.request(HEALTH)
+    opened, watched = await stage.told(stage.scheduler)
+    assert isinstance(opened, ConnectionOpened)
+    assert watched.types == {CLUSTER}
 
 
 async def test_a_client_without_identity_is_told_nothing_of_the_mesh_itself(stage):
