@@ -7,9 +7,10 @@ response that has something new to say tells of all these names again, and when 
 whole.
 
 All but what was refused for itself: to send that again with the same bytes would spoil every response to come, and what
-is unsettled would grow for ever. A name is refused for itself if there was no other, if the client's words name it
-(`NAME: reason`, as Envoy writes of clusters and listeners), or if it was told again after a NACK and refused again.
-It is told again when its bytes change or when the client asks for it.
+is unsettled would grow for ever. It is told again when its bytes change or when the client asks for it. Which one that
+is the client may say: of clusters and listeners Envoy writes `NAME: reason`, and goes on with all the others, so that
+nothing is left in doubt; nor is anything if there was only one name. Where it says nothing, all that it refuses a
+second time is taken for refused.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ TOLD_APART = 16
 class Doubt:
     """`unsettled`: names in the responses since the last ACK, a set for each. `nacked`: a NACK came and no response
     since has made up for it. `suspected`: what was unsettled at the last NACK, with versions; `refused`: what was
-    refused for itself, with the version that was.
+    refused twice, with the version that was.
     """
 
     unsettled: tuple[frozenset[str], ...] = ()
@@ -63,15 +64,14 @@ class Doubt:
         """After a NACK with these words. `sent`: the set that the last response brought; `latest`: it is that one which
         was refused. What an older one held is not known any more, so nothing is blamed for it.
         """
-        if not latest:
+        if not latest or self.nacked:
             return replace(self, nacked=True)
         told = ((name, sent.get(name)) for name in self.names)
         versions = {name: resource.version for name, resource in told if resource is not None}
-        fresh = {name: version for name, version in versions.items() if self.refused.get(name) != version}
-        blamed = fresh if len(self.names) == 1 else _named(fresh, words)
-        if not blamed and not self.nacked:
-            blamed = {name: version for name, version in fresh.items() if self.suspected.get(name) == version}
-        return replace(self, nacked=True, suspected=fresh, refused={**self.refused, **blamed})
+        if versions and (len(self.names) == 1 or any(f" {name}: " in f" {words}" for name in versions)):
+            return CERTAIN
+        twice = {name: version for name, version in versions.items() if self.suspected.get(name) == version}
+        return replace(self, nacked=True, suspected=versions, refused={**self.refused, **twice})
 
     def again(self, resources: ResourceSet) -> tuple[frozenset[str], frozenset[str]]:
         """Of what is unsettled: the names to tell again with what they are now, and those that are no more."""
@@ -87,9 +87,3 @@ class Doubt:
 
 CERTAIN = Doubt()
 """The client has acknowledged everything."""
-
-
-def _named(told: Mapping[str, str], words: str) -> Mapping[str, str]:
-    """Those of these names that the client's words give a reason for."""
-    spaced = f" {words}"
-    return {name: version for name, version in told.items() if f" {name}: " in spaced}

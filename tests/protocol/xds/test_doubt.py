@@ -40,13 +40,22 @@ def test_the_only_one_that_was_refused_is_not_told_again(dialect):
 
 
 def test_what_the_words_name_is_not_told_again():
-    """The others are, for the client may have refused them too."""
+    """Nor are the others: Envoy has taken them."""
     talk = start("delta", CDS, a="1", b="1", c="1", d="1")
     assert talk.push(CDS=build_set({"a": "2", "b": BAD, "c": "2", "d": "1"})) == ["CDS a b c"]
     nack(talk, CDS, "Error adding/updating cluster(s) b: no such thing")
-    assert talk.push(CDS=build_set({"a": "2", "b": BAD, "c": "2", "d": "2"})) == ["CDS a c d"]
-    talk.send(subscribe(CDS, nonce=talk.nonces[CDS]))
-    assert talk.push(CDS=build_set({"a": "2", "b": BAD, "c": "2", "d": "3"})) == ["CDS d"]
+    assert talk.push(CDS=build_set({"a": "2", "b": BAD, "c": "2", "d": "2"})) == ["CDS d"]
+
+
+def test_what_was_unsure_before_stays_so_whatever_the_words_name():
+    """A NACK before said nothing of what it was about."""
+    talk = start("delta", CDS, a="1", b="1", c="1", d="1")
+    talk.push(CDS=build_set({"a": BAD, "b": "1", "c": "1", "d": "1"}))
+    older = talk.nonces[CDS]
+    talk.push(CDS=build_set({"a": BAD, "b": BAD, "c": "1", "d": "1"}))
+    talk.send(subscribe(CDS, nonce=older, nack=Nack(code=13, message="no good")))
+    nack(talk, CDS, "Error adding/updating cluster(s) b: no such thing")
+    assert talk.push(CDS=build_set({"a": BAD, "b": BAD, "c": "1", "d": "2"})) == ["CDS a b d"]
 
 
 def test_what_is_refused_twice_is_not_told_a_third_time():
