@@ -282,6 +282,18 @@ def test_zone_aware_routing_leaves_zones_to_envoy():
     assert _priorities(groups) == {"r1/z1": 0, "r1/z2": 0, "r2/z1": 2, "r3/z1": 1}
 
 
+def test_zone_aware_priorities_do_not_wait_for_outlier_detection():
+    """Other than those of locality settings (networking.md §3.3)."""
+    balancer = LoadBalancer(zone_aware_lb_setting=ZoneAwareLbSetting())
+    places = [Locality("r1", "z1"), Locality("r2", "z1")]
+    endpoints = [endpoint(f"10.1.0.{number}", locality=place) for number, place in enumerate(places)]
+    groups = _web(endpoints, TrafficPolicy(load_balancer=balancer), key=outbound_key(locality=places[0]))
+    assert [group.get("priority", 0) for group in groups] == [0, 1]
+    off = LoadBalancer(zone_aware_lb_setting=ZoneAwareLbSetting(enabled=False))
+    groups = _web(endpoints, TrafficPolicy(load_balancer=off), key=outbound_key(locality=places[0]))
+    assert [group.get("priority", 0) for group in groups] == [0, 0]
+
+
 def test_distribution_gives_weights_and_empties_the_rest():
     """A pattern's percentage is shared among its localities by weight; what none names stays without endpoints."""
     rules = (LocalityDistribute(from_="r1/*", to={"r1/z1/*": 70, "r1/*": 30}),)

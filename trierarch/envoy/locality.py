@@ -76,14 +76,19 @@ def preference_in_force(
     """The rule's setting, else the service's wish, else the mesh's; None if nothing is preferred."""
     if load_balancer is not None:
         if load_balancer.zone_aware_lb_setting is not None:
-            return Preference(load_balancer.zone_aware_lb_setting)
+            return _zone_aware(load_balancer.zone_aware_lb_setting)
         if load_balancer.locality_lb_setting is not None:
             return _unless_disabled(load_balancer.locality_lb_setting)
     if distribution in _DISTRIBUTIONS:
         return _DISTRIBUTIONS[distribution]
     if mesh.zone_aware_lb_setting is not None:
-        return Preference(mesh.zone_aware_lb_setting)
+        return _zone_aware(mesh.zone_aware_lb_setting)
     return _unless_disabled(mesh.locality_lb_setting)
+
+
+def _zone_aware(setting: ZoneAwareLbSetting) -> Preference:
+    """In force even if it is disabled, for it then tells Envoy so. Regions have priorities whatever is detected."""
+    return Preference(setting, forced=setting.enabled is not False)
 
 
 def _unless_disabled(setting: LocalityLbSetting | None) -> Preference | None:
