@@ -1,0 +1,222 @@
+"""Known answers about the service model, from tables of istiod's own tests (`go-tables/`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.conformance.go_tables import istio_object, mesh_config, plain, rows, service
+from tests.envoy.meshes import mesh_of, routes
+from tests.envoy.samples import endpoint, generated, mesh, outbound_key, scope, snapshot
+from trierarch.config.hosts import most_specific_cover, resolve_short_name
+from trierarch.config.mesh_config import MeshConfig, ServiceEntryVisibility, Visibility
+from trierarch.envoy.names import parse_cluster_name
+from trierarch.envoy.outline import outline_clusters
+from trierarch.envoy.types import ENDPOINT
+from trierarch.push.delegation import merged_routes
+from trierarch.push.mesh import Mesh
+from trierarch.push.model import TrafficDistribution
+from trierarch.push.network_gateways import _node_selector
+from trierarch.push.port_protocols import select_protocol
+from trierarch.push.proxy import IPMode, parse_istio_version
+from trierarch.push.registries import service_of_kubernetes
+from trierarch.push.routing import RoutingInputs, VirtualServices, build_virtual_services
+from trierarch.push.sidecar_scope import Sidecars, build_scope
+from trierarch.push.steps import run_steps
+from trierarch.push.view import ScopeKey
+from trierarch.push.visibility import entry_exported_to, is_visible
+
+MODEL = "model/pilot__pkg__model__{}.json"
+KUBERNETES = "registry/pilot__pkg__serviceregistry__kube__{}.json"
+
+
+# --- ports, names, versions ------------------------------------------------------------------------------------------
+@rows(KUBERNETES.format("conversion"), "TestConvertProtocol", "protocols")
+def test_protocol_of_a_port(row):
+    """By name and appProtocol, and by numbers at which servers speak first."""
+    assert select_protocol(row["port"], row["name"], row["proto"], row["appProtocol"]) == row["out"]
+
+
+@rows(MODEL.format("config"), "TestResolveShortnameToFQDN")
+def test_short_names(row):
+    """In an object of a namespace, where the mesh has a domain."""
+    place = row["meta"]
+    namespace, domain = place.get("namespace", ""), place.get("domain", "")
+    if row["name"] != row["out"] and not (namespace and domain):
+        pytest.skip("our objects always have a namespace, and the mesh a domain")
+    assert resolve_short_name(row["name"], namespace, domain) == row["out"]
+
+
+@rows(MODEL.format("config"), "TestMostSpecificHostMatch")
+def test_the_most_specific_host(row):
+    """Of those that cover a host; exact names go first."""
+    assert (most_specific_cover(row["needle"], set(row["in"])) or "") == row["want"]
+
+
+@rows(MODEL.format("context"), "Test_parseIstioVersion")
+def test_istio_versions(row):
+    """What cannot be read is the newest."""
+    assert parse_istio_version(row["args"]["ver"]) == tuple(row["want"][part] for part in ("major", "minor", "patch"))
+
+
+@rows(MODEL.format("service"), "TestParseSubsetKey")
+def test_cluster_names(row):
+    """Both spellings; a name without a port is none of ours."""
+    name = parse_cluster_name(row["input"])
+    if not row["port"]:
+        assert name is None
+    else:
+        assert name == (row["direction"], row["port"], row["subsetName"], row["hostname"])
+
+
+@rows(MODEL.format("service"), "TestIsValidSubsetKey")
+def test_valid_cluster_names(row):
+    """Four parts."""
+    assert (parse_cluster_name(row["subsetkey"]) is None) is row["expectErr"]
+
+
+# --- services --------------------------------------------------------------------------------------------------------
+@rows(MODEL.format("service"), "TestGetAddressForProxy")
+def test_addresses_of_a_service(row):
+    """Of the proxy's cluster and family, or allocated ones."""
+    metadata = row["proxy"].get("metadata") or {}
+    key = outbound_key(
+        cluster=metadata.get("clusterID", ""),
+        dns_capture=bool(metadata.get("dnsCapture")),
+        ip_mode={"IPv4": IPMode.IPV4, "IPv6": IPMode.IPV6, "Dual": IPMode.DUAL}[row["proxy"]["ipMode"]],
+    )
+    one = service({**row["service"], "hostname": "it", "ports": [{"port": 80, "protocol": "HTTP"}]})
+    (host, _catch_all) = routes(mesh_of(one), key)["80"]["virtual_hosts"]
+    assert row["expectedAddress"] in [domain.strip("[]") for domain in host["domains"]]
+
+
+@rows(MODEL.format("service"), "TestGetTrafficDistribution")
+def test_traffic_distribution(row):
+    """The specification, the service's annotation, the namespace's."""
+    annotations = row["svcAnnotation"] or {}
+    source = istio_object("Service", {"trafficDistribution": row["specValue"]})
+    namespace = (row["nsAnnotation"] or {}).get("networking.istio.io/traffic-distribution", "")
+    found = service_of_kubernetes((replace(source, annotations=annotations), namespace, Mesh())).traffic_distribution
+    names = {TrafficDistribution.ANY: "Any", TrafficDistribution.SAME_ZONE: "PreferSameZone"}
+    assert f"TrafficDistribution{names.get(found, 'PreferSameNode')}" == row["want"]
+
+
+@rows(MODEL.format("service"), "TestSupportsUnhealthyEndpoints")
+def test_unhealthy_endpoints(row):
+    """By the switches, or because the service wants near endpoints."""
+    if row["svc"] is None:
+        pytest.skip("a cluster always has a service")
+    features = {"send_unhealthy": bool(row.get("globalSendUnhealthy"))}
+    features["auto_send_unhealthy"] = bool(row.get("defaultSendUnhealthy"))
+    wanted = service({**row["svc"], "ports": [{"port": 80, "protocol": "HTTP"}]})
+    (outline,) = outline_clusters(wanted, None, mesh(features=features), False)
+    assert outline.keep_unhealthy is row["wantSupports"]
+
+
+@rows(MODEL.format("push_context"), "TestIsServiceVisible")
+def test_visibility(row):
+    """To namespace foo, by exportTo, the mesh's default and its cap on ServiceEntries."""
+    attributes = row["service"]["attributes"]
+    context = row["pushContext"]
+    settings = (context.get("mesh") or {}).get("serviceEntryVisibility") or {}
+    default = (context.get("exportToDefaults") or {}).get("service") or ()
+    cap = ServiceEntryVisibility(
+        default_visibility=Visibility[attributes.get("visibility", "ServiceVisibilityPublic")[17:].upper()],
+        apply_to_sidecars=bool(settings.get("applyToSidecars")),
+    )
+    config = MeshConfig(default_service_export_to=tuple(default), service_entry_visibility=cap)
+    declared, namespace = tuple(attributes.get("exportTo") or ()), attributes["namespace"]
+    reach = entry_exported_to(declared, namespace, {}, Mesh(config=config))
+    assert is_visible(replace(service(row["service"]), export_to=reach), "foo") is row["expect"]
+
+
+@rows(MODEL.format("cluster_local"), "TestIsClusterLocal")
+def test_hosts_of_one_cluster(row):
+    """By default those of kube-system, and what the mesh's settings say."""
+    one = service({"hostname": row["host"], "ports": [{"port": 80, "name": "http", "protocol": "HTTP"}]})
+    context = snapshot([one], {one: [endpoint(cluster="remote")]}, settings=Mesh(config=mesh_config(row["m"])))
+    (assignment,) = generated(ENDPOINT, context, scope([one])).values()
+    assert ("endpoints" not in assignment) is row["expected"]
+
+
+@rows(KUBERNETES.format("controller__util"), "TestGetNodeSelectorsForService")
+def test_node_selectors(row):
+    """The annotation of a Service with ports on nodes; without it no node is selected."""
+    annotation = ((row["svc"].get("annotations") or {}) or {}).get("traffic.istio.io/nodeSelector")
+    found = _node_selector(annotation) if annotation is not None else None
+    assert (found or None) == (row["expectedLabelSelector"] or None)
+
+
+# --- delegates -------------------------------------------------------------------------------------------------------
+def http_routes(routes):
+    """HTTP routes of the model."""
+    return istio_object("VirtualService", {"hosts": ["it"], "http": routes}).spec.http
+
+
+def matches(routes):
+    """Their matches, to be compared by what they say."""
+    return [[str(match) for match in route.match] for route in routes]
+
+
+@rows(MODEL.format("virtualservice"), "TestMergeHttpRoutes")
+def test_routes_of_delegates(row):
+    """Narrowed to what the root's route matches."""
+    (root,) = http_routes([row["root"]])
+    merged = tuple(merged_routes(root, http_routes(row["delegate"])))
+    expected = http_routes(row["expected"])
+    assert matches(merged) == matches(expected)
+    assert [str((each.timeout, each.route)) for each in merged] == [
+        str((each.timeout, each.route)) for each in expected
+    ]
+
+
+@rows(MODEL.format("virtualservice"), "TestMergeHTTPMatchRequests")
+def test_matches_of_delegates(row):
+    """All pairs that can hold together, or the route is dropped."""
+    (root,), delegate = http_routes([{"match": row["root"]}]), http_routes([{"match": row["delegate"]}])
+    merged = tuple(merged_routes(root, delegate))
+    assert matches(merged) == (matches(http_routes([{"match": row["expected"]}])) if row["expected"] else [])
+
+
+@rows(MODEL.format("virtualservice"), "TestHasConflict")
+def test_conflicts_of_delegates(row):
+    """A leaf that can reach beyond the root has no place in it."""
+    root, leaf = (http_routes([{"match": [row[side]]}]) for side in ("root", "leaf"))
+    assert (not tuple(merged_routes(root[0], leaf))) is row["expected"]
+
+
+# --- scopes ----------------------------------------------------------------------------------------------------------
+OWN = "mynamespace"
+
+
+@rows(MODEL.format("sidecar"), "TestCreateSidecarScope")
+def test_scopes(row):
+    """Which services are in reach of a Sidecar, with which ports."""
+    config = row.get("sidecarConfig")
+    sidecar = istio_object("Sidecar", config["spec"], namespace=OWN) if config else None
+    context = snapshot(sorted(map(service, row.get("services") or ()), key=lambda each: each.age))
+    context = replace(
+        context,
+        virtual_services=_virtual_services(row.get("virtualServices") or ()),
+        sidecars=Sidecars(sources={sidecar.key: sidecar} if sidecar else {}),
+    )
+    found = run_steps(build_scope(ScopeKey(OWN, sidecar.key if sidecar else None), context))
+    expected = [service(each) for each in row.get("expectedServices") or ()]
+    assert _shown(found.services) == _shown(expected)
+
+
+def _virtual_services(configs):
+    """Short names there are completed without a domain."""
+    objects = []
+    for config in plain(list(configs)):
+        namespace = config["meta"].get("namespace", OWN)
+        hosts = [host if "." in host else f"{host}.{namespace}" for host in config["spec"]["hosts"]]
+        spec = config["spec"] | {"hosts": hosts}
+        objects.append(istio_object("VirtualService", spec, config["meta"]["name"], namespace))
+    table = {each.key: each for each in objects}
+    return run_steps(build_virtual_services(RoutingInputs(Mesh(), table), VirtualServices()))
+
+
+def _shown(services):
+    return sorted((each.hostname, each.namespace, sorted(port.number for port in each.ports)) for each in services)
