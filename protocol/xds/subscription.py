@@ -13,13 +13,13 @@ nonce before is stale.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from sys import intern
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from protocol.xds.diff import NOTHING, Difference, difference
 from protocol.xds.doubt import CERTAIN, NO_NAMES, Doubt
 from protocol.xds.events import Acked, Asked, Event, Nacked, StaleNonce
+from protocol.xds.names import share
 from protocol.xds.resources import ResourceSet
 
 if TYPE_CHECKING:
@@ -148,9 +148,9 @@ class Offer:
 
 # --- steps of a request ----------------------------------------------------------------------------------------------
 def interned(names: Iterable[str], known: frozenset[str] = NO_NAMES) -> frozenset[str]:
-    """The set of these names, each of them one object for the whole process; `known` itself if it is equal."""
+    """The set of these names, shared with the whole process; `known` itself if it is equal."""
     given = frozenset(names)
-    return known if given == known else frozenset(map(intern, given))
+    return known if given == known else frozenset(share(given))
 
 
 def rejected(watch: Watch | None, type_url: str, nonce: str, nack: Nack) -> Outcome:
