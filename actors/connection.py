@@ -186,7 +186,9 @@ class Connection:
         """The first request says who the client is; later nodes are ignored (xds-server.md §4.3)."""
         if not request.node:
             raise RemoteError(INVALID_ARGUMENT, "missing node information")
-        proxy = await read_aside(partial(decode_proxy, cluster=self._outlets.cluster), request.node)
+        proxy = await read_aside(
+            partial(decode_proxy, cluster=self._outlets.cluster, delta=self._slot.delta), request.node
+        )
         if proxy.type is ProxyType.ZTUNNEL:
             raise RemoteError(FAILED_PRECONDITION, "a ztunnel needs ambient mode, which is off")
         self._slot.session = self._slot.session.under(type_rules(proxy))

@@ -34,7 +34,7 @@ from protocol.xds import delta, sotw
 from protocol.xds.doubt import NO_NAMES
 from protocol.xds.events import Event, NotServed, Response
 from protocol.xds.nonce import build_nonce
-from protocol.xds.subscription import Offer, Outcome, Watch, again, losing, offered, reminded
+from protocol.xds.subscription import Offer, Outcome, Watch, again, due_with, losing, offered, reminded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -192,10 +192,10 @@ class AdsSession:
         return session
 
     def _warming(self, type_url: str, made: Offer) -> AdsSession:
-        """What has the name of something just sent is due in the types that follow, whatever its bytes."""
+        """What belongs to something just sent is due in the types that follow, whatever its bytes."""
         session = self
         for url, watch in self._followers(type_url):
-            session = session._with(url, reminded(watch, *made.warming))
+            session = session._with(url, due_with(watch, self.types[url], made.warming))
         return session
 
 

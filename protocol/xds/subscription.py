@@ -212,6 +212,18 @@ def reminded(watch: Watch, *names: frozenset[str]) -> Watch:
     return watch if due == watch.due else replace(watch, due=due)
 
 
+def due_with(watch: Watch, rules: TypeRules, owners: tuple[frozenset[str], ...]) -> Watch:
+    """Send what belongs to these names of the type that is followed, changed or not.
+
+    A client may have dropped what came before its owner: then only the set that it was offered tells what belongs.
+    """
+    if rules.owner is None:
+        return reminded(watch, *owners)
+    sent = NO_NAMES.union(*owners)
+    belonging = frozenset(each.name for each in watch.sent if rules.owner(each.name) in sent)
+    return replace(watch, due=watch.due | belonging) if belonging else watch
+
+
 def losing(watch: Watch, rules: TypeRules, resources: ResourceSet) -> Watch:
     """Note the names that go in a set which only follows another."""
     gone = difference(watch.sent, resources).removed

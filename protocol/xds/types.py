@@ -17,11 +17,12 @@ class TypeRules:
     `order` is the place in a push (CDS 0, EDS 1, LDS 2, RDS 3, ...). `wildcard`: the client gets all resources whatever
     it names. `complete`: a state-of-the-world response holds all that the client is to have, so that leaving out is
     removing (CDS, LDS).
-    `follows`: resources of this type are due again, whatever their bytes, when the resource of the same name of that
-    type was sent changed (EDS follows CDS). `placeholder` builds what answers a name that nothing defines; None: such a
-    name stays unanswered (state of the world) or is reported removed (delta). `removals`: whether a delta client may be
-    told that a name is gone or unknown (not so for ECDS and SDS, §6.11 items 4 and 7). `answers_empty`: a request of
-    which nothing comes is answered all the same, by a response without resources (ECDS, §6.7 item 3).
+    `follows`: resources of this type are due again, whatever their bytes, when the resource of that type which they
+    belong to was sent changed (EDS follows CDS): the one of the same name, unless `owner` tells its name from theirs.
+    `placeholder` builds what answers a name that nothing defines; None: such a name stays unanswered (state of the
+    world) or is reported removed (delta). `removals`: whether a delta client may be told that a name is gone or unknown
+    (not so for ECDS and SDS, §6.11 items 4 and 7). `answers_empty`: a request of which nothing comes is answered all
+    the same, by a response without resources (ECDS, §6.7 item 3).
     """
 
     type_url: str
@@ -30,6 +31,7 @@ class TypeRules:
     wildcard: bool = False
     complete: bool = False
     follows: str | None = None
+    owner: Callable[[str], str] | None = None
     placeholder: Callable[[str], Resource] | None = None
     removals: bool = True
     answers_empty: bool = False

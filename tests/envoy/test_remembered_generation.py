@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.push.fixtures import built, sidecar
 from tests.push.pool import applied, histories
 from trierarch.config.store import ConfigView
-from trierarch.envoy.generate import PARTS, generate
+from trierarch.envoy.generate import VHDS_PARTS, generate
 from trierarch.envoy.memo import Memo
 from trierarch.envoy.part_cache import PartCache
 from trierarch.push.sidecar_scope import build_scope
@@ -22,6 +22,7 @@ PROXIES = (
     sidecar("vm", "a", "10.5.0.1", LABELS={"version": "v1"}, ISTIO_VERSION="1.32.0", DNS_CAPTURE="true"),
     sidecar("root", "istio-system", "10.1.0.3", INTERCEPTION_MODE="NONE"),
     sidecar("grpc", "b", "10.1.0.9", GENERATOR="grpc"),
+    sidecar("one-by-one", "a", "10.1.0.1", TRIERARCH_VHDS="true"),
 )
 
 
@@ -36,7 +37,7 @@ class Remembering:
         view = select_view(proxy, context)
         key = view.outbound.scope
         scope = self.scopes[key] = run_steps(build_scope(key, context, self.scopes.get(key)))
-        sets = {url: run_steps(generate(view, scope, context, url, self.memo, self.parts)) for url in PARTS}
+        sets = {url: run_steps(generate(view, scope, context, url, self.memo, self.parts)) for url in VHDS_PARTS}
         return {url: [(each.name, each.body) for each in found] for url, found in sets.items()}
 
 
@@ -73,4 +74,6 @@ def test_what_comes_back_is_shared_with_what_was(history):
 def _sets(remembering, proxy, context):
     view = select_view(proxy, context)
     scope = run_steps(build_scope(view.outbound.scope, context))
-    return {url: run_steps(generate(view, scope, context, url, remembering.memo, remembering.parts)) for url in PARTS}
+    return {
+        url: run_steps(generate(view, scope, context, url, remembering.memo, remembering.parts)) for url in VHDS_PARTS
+    }

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from tests.push.fixtures import built, sidecar
 from tests.push.pool import applied, histories
 from trierarch.config.store import ConfigView
-from trierarch.envoy.generate import PARTS, generate
+from trierarch.envoy.generate import VHDS_PARTS, generate
 from trierarch.envoy.memo import Memo
 from trierarch.envoy.part_cache import PartCache
 from trierarch.envoy.types import TYPE_RULES
@@ -25,13 +25,14 @@ PROXIES = (
     sidecar("root", "istio-system", "10.1.0.3", INTERCEPTION_MODE="NONE"),
     sidecar("web-2", "a", "10.1.0.2", GENERATOR="grpc", ISTIO_VERSION="1.32.0"),
     sidecar("web-2", "a", "10.1.0.2", LABELS={"app": "web"}, TRIERARCH_SDS="ads"),
+    sidecar("web-1", "a", "10.1.0.1", TRIERARCH_VHDS="true"),
 )
 
 
 def generated(view, scope, context):
     """Name to version of all resources, by the short name of their type; nothing is remembered from before."""
     memo, parts = Memo(10_000), PartCache()
-    sets = {url: run_steps(generate(view, scope, context, url, memo, parts)) for url in PARTS}
+    sets = {url: run_steps(generate(view, scope, context, url, memo, parts)) for url in VHDS_PARTS}
     return {TYPE_RULES[url].short: {each.name: each.version for each in found} for url, found in sets.items()}
 
 

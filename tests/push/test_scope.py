@@ -104,13 +104,13 @@ def test_types_of_proxies(kind, key, concerned):
         ("Endpoints", ("EDS",)),
         ("ServiceEntry", TYPES),
         ("VirtualService", TYPES),
-        ("DestinationRule", ("CDS", "EDS", "LDS", "RDS")),
+        ("DestinationRule", ("CDS", "EDS", "LDS", "RDS", "VHDS")),
         ("Sidecar", TYPES),
-        ("MeshConfig", ("CDS", "EDS", "LDS", "RDS")),
+        ("MeshConfig", ("CDS", "EDS", "LDS", "RDS", "VHDS")),
         ("PeerAuthentication", ("CDS", "EDS")),
         ("AuthorizationPolicy", ("LDS",)),
-        ("Telemetry", ("LDS", "RDS")),
-        ("EnvoyFilter", ("CDS", "EDS", "LDS", "RDS")),
+        ("Telemetry", ("LDS", "RDS", "VHDS")),
+        ("EnvoyFilter", ("CDS", "EDS", "LDS", "RDS", "VHDS")),
         ("DNSName", ("NDS",)),
         ("Secret", ()),
         ("Gateway", ()),
@@ -137,6 +137,7 @@ def test_types_of_a_mixed_or_forced_request():
         "CDS",
         "LDS",
         "RDS",
+        "VHDS",
     )
     assert affected_types(PushRequest(forced=True), view_in(of_type("ztunnel"), snapshot(MESH))) == ()
 
@@ -144,8 +145,8 @@ def test_types_of_a_mixed_or_forced_request():
 @pytest.mark.parametrize(
     ("kinds", "expected"),
     [
-        (["Sidecar"], ("CDS", "LDS", "RDS", "NDS")),
-        (["VirtualService", "AuthorizationPolicy"], ("CDS", "LDS", "RDS", "NDS")),
+        (["Sidecar"], ("CDS", "LDS", "RDS", "VHDS", "NDS")),
+        (["VirtualService", "AuthorizationPolicy"], ("CDS", "LDS", "RDS", "VHDS", "NDS")),
         (["VirtualService", "ServiceEntry"], TYPES),
         (["Sidecar", "Endpoints"], TYPES),
         (["Endpoints"], ("EDS",)),

@@ -29,8 +29,9 @@ from trierarch.envoy.name_table import plan_name_table
 from trierarch.envoy.outbound_view import select_outbound_view
 from trierarch.envoy.outlook import Outlook
 from trierarch.envoy.routes import plan_outbound_routes
-from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, NAME_TABLE, ROUTE
+from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, NAME_TABLE, ROUTE, VIRTUAL_HOST
 from trierarch.envoy.units import Splice, Unit
+from trierarch.envoy.vhds import plan_divided_routes, plan_virtual_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,6 +132,13 @@ PARTS: PartTable = {
 }
 """Type URL -> its parts in the order in which a client is sent them (networking.md §2.2)."""
 
+VHDS_PARTS: PartTable = {
+    **PARTS,
+    ROUTE: (NarrowedPart("divided routes", select_outbound_view, plan_divided_routes),),
+    VIRTUAL_HOST: (NarrowedPart("virtual hosts", select_outbound_view, plan_virtual_hosts),),
+}
+"""The same for proxies that want virtual hosts one by one (xds-server.md §16)."""
+
 PROXYLESS_PARTS: PartTable = {
     CLUSTER: (OutboundPart("grpc clusters", plan_grpc_clusters),),
     ENDPOINT: PARTS[ENDPOINT],
@@ -156,8 +164,13 @@ def generate(
 
 def generate_set(view: View, outlook: Outlook, type_url: str, memo: Memo, parts: PartCache) -> Steps[ResourceSet]:
     """The same for whoever asks for several types or views and has the outlook, which they share."""
-    table = PROXYLESS_PARTS if view.outbound.is_proxyless else PARTS
-    return (yield from generate_parts(table.get(type_url, ()), view, outlook, memo, parts))
+    return (yield from generate_parts(_table(view).get(type_url, ()), view, outlook, memo, parts))
+
+
+def _table(view: View) -> PartTable:
+    if view.outbound.is_proxyless:
+        return PROXYLESS_PARTS
+    return VHDS_PARTS if view.outbound.capabilities.vhds else PARTS
 
 
 def generate_parts(

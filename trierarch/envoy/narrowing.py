@@ -76,7 +76,8 @@ def select_rows(outlook: Outlook, horizon: Horizon) -> ServiceRows:
 
 def select_client(key: OutboundKey) -> OutboundKey:
     """The key of a client without what makes no difference to its clusters: under which names and at which addresses it
-    is to find services, and its namespace, which has told already which rule is in force for a service.
+    is to find services, in which pieces it gets its routes, and its namespace, which has told already which rule is in
+    force for a service.
     """
     return replace(
         key,
@@ -87,6 +88,7 @@ def select_client(key: OutboundKey) -> OutboundKey:
         own_addresses=frozenset(),
         own_ports=frozenset(),
         exact_balance=False,
+        capabilities=key.capabilities.with_whole_routes(),
     )
 
 

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from trierarch.push.proxy import Proxy
 
 
-def decode_proxy(node: bytes, cluster: str) -> Proxy:
-    """The proxy that an encoded Node describes. `cluster` is assumed where the node names none.
+def decode_proxy(node: bytes, cluster: str, *, delta: bool = True) -> Proxy:
+    """The proxy that an encoded Node describes. `cluster` is assumed where the node names none; `delta`: what its
+    stream speaks.
 
     Raises `RemoteError` (INVALID_ARGUMENT) with the reason.
     """
@@ -39,7 +40,7 @@ def decode_proxy(node: bytes, cluster: str) -> Proxy:
         locality=Locality(locality.region, locality.zone, locality.sub_zone) if locality else Locality(),
         extensions=tuple(extension.name for extension in message.extensions) or None,
     )
-    return build_proxy(info, default_cluster=cluster)
+    return build_proxy(info, default_cluster=cluster, delta=delta)
 
 
 def plain_struct(struct: Struct, depth: int = 0) -> dict[str, object]:

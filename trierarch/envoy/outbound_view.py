@@ -42,9 +42,10 @@ IPV6_WILDCARD = "::"
 class OutboundView:
     """All that outbound listeners and routes are made of. Views that compare equal have the same.
 
-    `key`: without where the client stands, which decides about endpoints only. `services`: what can be called, `rules`:
-    the destination rule in force for a host, `headless`: the endpoints of services that are called at their addresses.
-    Without slots, so that what is asked for each of thousands of services is worked out once.
+    `key`: without where the client stands, which decides about endpoints only, and without in which pieces it gets its
+    routes. `services`: what can be called, `rules`: the destination rule in force for a host, `headless`: the endpoints
+    of services that are called at their addresses. Without slots, so that what is asked for each of thousands of
+    services is worked out once.
     """
 
     key: OutboundKey
@@ -194,7 +195,14 @@ def select_outbound_view(outlook: Outlook) -> OutboundView:
     of = outlook.context.endpoints.of
     headless = [service.id for service in scope.services if service.resolution is Resolution.PASSTHROUGH]
     return OutboundView(
-        key=replace(outlook.key, locality=NOWHERE, network="", network_view=frozenset(), node_name=""),
+        key=replace(
+            outlook.key,
+            locality=NOWHERE,
+            network="",
+            network_view=frozenset(),
+            node_name="",
+            capabilities=outlook.key.capabilities.with_whole_routes(),
+        ),
         mesh=mesh,
         egress=scope.egress,
         services=scope.services,

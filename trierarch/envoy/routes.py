@@ -29,12 +29,18 @@ if TYPE_CHECKING:
 
 def plan_outbound_routes(view: OutboundView, memo: Memo) -> Plan:
     """The route configurations that the outbound listeners of a view ask for, by name."""
-    for name in sorted((yield from _route_names(view, memo))):
-        hosts = yield from _select_hosts(view, name, memo)
-        yield Splice(name, (yield from encode_route_configuration(name, hosts)))
+    for name in (yield from select_route_names(view, memo)):
+        yield (yield from plan_configuration(view, name, memo))
 
 
-def _route_names(view: OutboundView, memo: Memo) -> Steps[set[str]]:
+def plan_configuration(view: OutboundView, name: str, memo: Memo) -> Steps[Splice]:
+    """One of them, whole."""
+    hosts = yield from select_hosts(view, name, memo)
+    return Splice(name, (yield from encode_route_configuration(name, hosts)))
+
+
+def select_route_names(view: OutboundView, memo: Memo) -> Steps[list[str]]:
+    """The names of the route configurations that a view needs, sorted."""
     entries = yield from memo.steps(select_entries, select_listening_view(view))
     names = {
         chain.filters.routes
@@ -42,10 +48,16 @@ def _route_names(view: OutboundView, memo: Memo) -> Steps[set[str]]:
         for chain in entry.chains
         if isinstance(chain.filters, HttpConnection) and isinstance(chain.filters.routes, str)
     }
-    return names | {HTTP_PROXY_ROUTE} if proxy_port(view) else names
+    return sorted(names | {HTTP_PROXY_ROUTE} if proxy_port(view) else names)
 
 
-def _select_hosts(view: OutboundView, name: str, memo: Memo) -> Steps[list[VirtualHostInputs]]:
+def is_for_one_host(name: str) -> bool:
+    """Whether a configuration belongs to a listener that only one service has."""
+    host, _ = _parse(name)
+    return bool(host)
+
+
+def select_hosts(view: OutboundView, name: str, memo: Memo) -> Steps[list[VirtualHostInputs]]:
     """The virtual hosts of the configuration of that name."""
     host, port = _parse(name)
     egress = _egress_listener(view, name, port)

@@ -36,24 +36,33 @@ def empty_route_configuration(name: str) -> Resource:
     return encode_resource(name, RouteConfiguration(name=name, validate_clusters=False))
 
 
+def route_configuration_of(virtual_host: str) -> str:
+    """The configuration to which a virtual host that comes by itself belongs. Envoy too goes by the last slash."""
+    return virtual_host.rpartition("/")[0]
+
+
 _RULES = (
     TypeRules(type_url=CLUSTER, short="CDS", order=0, wildcard=True, complete=True),
     TypeRules(type_url=ENDPOINT, short="EDS", order=1, follows=CLUSTER, placeholder=empty_load_assignment),
     TypeRules(type_url=LISTENER, short="LDS", order=2, wildcard=True, complete=True),
     TypeRules(type_url=ROUTE, short="RDS", order=3, placeholder=empty_route_configuration),
-    TypeRules(type_url=SECRET, short="SDS", order=4, removals=False),
-    TypeRules(type_url=EXTENSION, short="ECDS", order=5, removals=False, answers_empty=True),
-    TypeRules(type_url=NAME_TABLE, short="NDS", order=6, wildcard=True),
+    TypeRules(type_url=VIRTUAL_HOST, short="VHDS", order=4, wildcard=True, follows=ROUTE, owner=route_configuration_of),
+    TypeRules(type_url=SECRET, short="SDS", order=5, removals=False),
+    TypeRules(type_url=EXTENSION, short="ECDS", order=6, removals=False, answers_empty=True),
+    TypeRules(type_url=NAME_TABLE, short="NDS", order=7, wildcard=True),
 )
 TYPE_RULES: TypeTable = {rules.type_url: rules for rules in _RULES}
 """The types that a stream may ask for. Of any other nothing is ever sent, and the stream goes on; but see
 `needs_identity`."""
 
+PLAIN_RULES: TypeTable = {url: rules for url, rules in TYPE_RULES.items() if url != VIRTUAL_HOST}
+"""The same for clients that get route configurations whole (xds-server.md §16)."""
+
 _DEBUG = "istio.io/debug"
 _PARTS_OF_A_KIND = 3
 
 PROXYLESS_RULES: TypeTable = {
-    **TYPE_RULES,
+    **PLAIN_RULES,
     CLUSTER: replace(TYPE_RULES[CLUSTER], wildcard=False),
     LISTENER: replace(TYPE_RULES[LISTENER], wildcard=False),
 }
@@ -62,7 +71,9 @@ PROXYLESS_RULES: TypeTable = {
 
 def type_rules(proxy: Proxy) -> TypeTable:
     """The rules that a client goes by."""
-    return PROXYLESS_RULES if proxy.is_proxyless else TYPE_RULES
+    if proxy.is_proxyless:
+        return PROXYLESS_RULES
+    return TYPE_RULES if proxy.capabilities.vhds else PLAIN_RULES
 
 
 def needs_identity(type_url: str) -> bool:

@@ -15,10 +15,10 @@ from protocol.proto.envoy.config.route.v3 import (
     DirectResponseAction,
     Route,
     RouteAction,
-    RouteConfiguration,
     RouteMatch,
     VirtualHost,
 )
+from protocol.wire import length_delimited
 from trierarch.envoy.packing import duration, encode, pack
 from trierarch.envoy.route_action import RouteInputs, build_route
 from trierarch.envoy.route_hash import build_hash_policy
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from trierarch.config.destination_rule import ConsistentHash
     from trierarch.config.virtual_service import HttpRetry
     from trierarch.envoy.stateful_session import Session
+
+
+_VIRTUAL_HOSTS = 2
+"""RouteConfiguration.virtual_hosts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +71,19 @@ class VirtualHostInputs:
     @cached_property
     def encoded(self) -> bytes:
         """The virtual host as one field of a route configuration."""
-        return encode(RouteConfiguration(virtual_hosts=[build_virtual_host(self)]))
+        return length_delimited(_VIRTUAL_HOSTS, encode(VirtualHost(name=self.name)) + self.nameless)
+
+    @cached_property
+    def nameless(self) -> bytes:
+        """The message without its name, which is its first field: so it can be put together under any name."""
+        message = build_virtual_host(self)
+        message.name = ""
+        return encode(message)
 
     @property
     def is_encoded(self) -> bool:
         """Whether that costs nothing any more."""
-        return "encoded" in self.__dict__
+        return "nameless" in self.__dict__
 
 
 def build_virtual_host(inputs: VirtualHostInputs) -> VirtualHost:

@@ -6,7 +6,7 @@ Its place in the mesh (labels of its Pod, services that it serves, Sidecar) depe
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -74,7 +74,8 @@ class Capabilities:
     """What may be sent to a proxy without being rejected. Part of every view key.
 
     `istio`: an Istio proxy with Istio's own filters (metadata ISTIO_VERSION, or "istio.stats" among the extensions of
-    its Node). `client_files`, `server_files`: certificates beside an Istio proxy, used in place of the workload's own.
+    its Node). `vhds`: it wants the virtual hosts of its routes one by one (metadata TRIERARCH_VHDS; xds-server.md §16).
+    `client_files`, `server_files`: certificates beside an Istio proxy, used in place of the workload's own.
     """
 
     istio: bool = False
@@ -82,6 +83,10 @@ class Capabilities:
     vhds: bool = False
     client_files: CertificateFiles = NO_FILES
     server_files: CertificateFiles = NO_FILES
+
+    def with_whole_routes(self) -> Capabilities:
+        """The same for whom it makes no difference how routes come."""
+        return replace(self, vhds=False) if self.vhds else self
 
 
 PROXYLESS_GRPC = "grpc"
@@ -171,8 +176,9 @@ class NodeInfo:
     user_agent_version: str = ""
 
 
-def build_proxy(node: NodeInfo, *, default_cluster: str = "") -> Proxy:
-    """The proxy that a Node describes (xds-server.md §4.5). `default_cluster` is that of a proxy that names none.
+def build_proxy(node: NodeInfo, *, default_cluster: str = "", delta: bool = True) -> Proxy:
+    """The proxy that a Node describes (xds-server.md §4.5). `default_cluster` is that of a proxy that names none;
+    `delta`: what its stream speaks, for not everything can be had over state of the world.
 
     Raises `RemoteError` (INVALID_ARGUMENT) if the id or the metadata cannot be understood.
     """
@@ -207,7 +213,7 @@ def build_proxy(node: NodeInfo, *, default_cluster: str = "") -> Proxy:
         headers=metadata.proxy_headers("PROXY_CONFIG"),
         tracing=_tracing(metadata),
         mesh_id=metadata.text("MESH_ID"),
-        capabilities=_capabilities(node.extensions, metadata),
+        capabilities=_capabilities(node.extensions, metadata, delta=delta),
         metadata=node.metadata,
     )
 
@@ -246,13 +252,13 @@ def _tracing(metadata: NodeMetadata) -> TracingSettings | None:
     return None if stated is None else tracing_settings(stated)
 
 
-def _capabilities(extensions: tuple[str, ...] | None, metadata: NodeMetadata) -> Capabilities:
+def _capabilities(extensions: tuple[str, ...] | None, metadata: NodeMetadata, *, delta: bool) -> Capabilities:
     """What a proxy can take: what it lists, else what its version implies (architecture.md §2)."""
     istio = bool(metadata.text("ISTIO_VERSION")) if extensions is None else ISTIO_EXTENSION in extensions
     return Capabilities(
         istio=istio,
         secrets=SecretSource.AGENT if istio else _secret_source(metadata.text("TRIERARCH_SDS")),
-        vhds=metadata.flag("TRIERARCH_VHDS"),
+        vhds=delta and metadata.flag("TRIERARCH_VHDS"),
         client_files=_files("CLIENT", metadata) if istio else NO_FILES,
         server_files=_files("SERVER", metadata) if istio else NO_FILES,
     )

@@ -103,7 +103,7 @@ def _why_not(request: PushRequest, view: View) -> str:
 
 
 # --- types -----------------------------------------------------------------------------------------------------------
-TYPES = ("CDS", "EDS", "LDS", "RDS", "NDS")
+TYPES = ("CDS", "EDS", "LDS", "RDS", "VHDS", "NDS")
 """Short names of the types that follow from the kinds below, in push order. Secrets and extensions have rules of their
 own, which come with them."""
 
@@ -116,7 +116,7 @@ UNTOUCHED: Mapping[str, frozenset[str]] = MappingProxyType(
         "WorkloadGroup": _ALL,
         "AuthorizationPolicy": _ALL - {"LDS"},
         "RequestAuthentication": _ALL - {"LDS"},
-        "PeerAuthentication": frozenset({"LDS", "RDS", "NDS"}),
+        "PeerAuthentication": frozenset({"LDS", "RDS", "VHDS", "NDS"}),
         "Secret": _ALL,
         "Telemetry": frozenset({"CDS", "EDS", "NDS"}),
         "WasmPlugin": frozenset({"CDS", "EDS", "NDS"}),
