@@ -14,6 +14,12 @@ from trierarch.config.peer_authentication import PeerAuthentication
 from trierarch.config.service_entry import ServiceEntry
 from trierarch.config.sidecar import Sidecar
 from trierarch.config.validate_destination_rule import check_destination_rule
+from trierarch.config.validate_kubernetes import (
+    check_endpoint_slice,
+    check_endpoints,
+    check_pod,
+    check_service,
+)
 from trierarch.config.validate_mesh import check_mesh_config, check_mesh_networks
 from trierarch.config.validate_peer_authentication import check_peer_authentication
 from trierarch.config.validate_service_entry import check_service_entry, check_workload_entry
@@ -40,7 +46,7 @@ class Family(Enum):
 
 
 def unchecked(subject: AnyObject) -> Complaints:
-    """Kubernetes has checked these objects already."""
+    """Nothing in these objects can be wrong."""
     yield from ()
 
 
@@ -80,7 +86,9 @@ def _istio(name: str, plural: str, spec: type, check: Check, *, group: str, vers
     return Kind(name=name, group=group, versions=versions, plural=plural, family=Family.ISTIO, spec=spec, check=check)
 
 
-def _kubernetes(name: str, plural: str, spec: type, *, group: str = "", namespaced: bool = True) -> Kind:
+def _kubernetes(
+    name: str, plural: str, spec: type, check: Check = unchecked, *, group: str = "", namespaced: bool = True
+) -> Kind:
     return Kind(
         name=name,
         group=group,
@@ -89,6 +97,7 @@ def _kubernetes(name: str, plural: str, spec: type, *, group: str = "", namespac
         family=Family.KUBERNETES,
         namespaced=namespaced,
         spec=spec,
+        check=check,
     )
 
 
@@ -110,10 +119,16 @@ KINDS: Mapping[str, Kind] = {
         _networking("WorkloadEntry", "workloadentries", WorkloadEntry, check_workload_entry),
         _networking("Sidecar", "sidecars", Sidecar, check_sidecar),
         _security("PeerAuthentication", "peerauthentications", PeerAuthentication, check_peer_authentication),
-        _kubernetes("Service", "services", kubernetes.Service),
-        _kubernetes("EndpointSlice", "endpointslices", kubernetes.EndpointSlice, group="discovery.k8s.io"),
-        _kubernetes("Endpoints", "endpoints", kubernetes.Endpoints),
-        _kubernetes("Pod", "pods", kubernetes.Pod),
+        _kubernetes("Service", "services", kubernetes.Service, check_service),
+        _kubernetes(
+            "EndpointSlice",
+            "endpointslices",
+            kubernetes.EndpointSlice,
+            check_endpoint_slice,
+            group="discovery.k8s.io",
+        ),
+        _kubernetes("Endpoints", "endpoints", kubernetes.Endpoints, check_endpoints),
+        _kubernetes("Pod", "pods", kubernetes.Pod, check_pod),
         _kubernetes("Node", "nodes", kubernetes.Node, namespaced=False),
         _kubernetes("Namespace", "namespaces", kubernetes.Namespace, namespaced=False),
         MESH_CONFIG,
