@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from trierarch.config import kubernetes
 from trierarch.config.destination_rule import DestinationRule
+from trierarch.config.http_route import GATEWAY_API, HttpRouteSpec
 from trierarch.config.mesh_config import MeshConfig
 from trierarch.config.mesh_networks import MeshNetworks
 from trierarch.config.peer_authentication import PeerAuthentication
@@ -101,6 +102,17 @@ def _kubernetes(
     )
 
 
+def _gateway_api(name: str, plural: str, spec: type) -> Kind:
+    return Kind(
+        name=name,
+        group=GATEWAY_API,
+        versions=("v1", "v1beta1"),
+        plural=plural,
+        family=Family.KUBERNETES,
+        spec=spec,
+    )
+
+
 def _mesh(name: str, spec: type, check: Check) -> Kind:
     return Kind(
         name=name, group="", versions=(), plural="", family=Family.MESH, namespaced=False, spec=spec, check=check
@@ -119,6 +131,7 @@ KINDS: Mapping[str, Kind] = {
         _networking("WorkloadEntry", "workloadentries", WorkloadEntry, check_workload_entry),
         _networking("Sidecar", "sidecars", Sidecar, check_sidecar),
         _security("PeerAuthentication", "peerauthentications", PeerAuthentication, check_peer_authentication),
+        _gateway_api("HTTPRoute", "httproutes", HttpRouteSpec),
         _kubernetes("Service", "services", kubernetes.Service, check_service),
         _kubernetes(
             "EndpointSlice",
