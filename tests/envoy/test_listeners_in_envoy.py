@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -26,6 +27,7 @@ from tests.envoy.test_listeners_inbound import INGRESS, TARGETS
 from trierarch.config.mesh_config import MeshOutboundMode, MeshOutboundTrafficPolicy
 from trierarch.push.model import Resolution
 from trierarch.push.proxy import Interception, IPMode
+from trierarch.push.routing import Semantics
 
 ENVOY = os.environ.get("TRIERARCH_ENVOY", "")
 pytestmark = [
@@ -144,6 +146,15 @@ def test_outbound_listeners_and_routes_are_accepted(tmp_path, key):
     )
     here = mesh_of(web, *others, virtual=(virtual_service(EVERYTHING),), rules=(destination_rule(HASHED),))
     accept(tmp_path, [*listeners(here, key).values()], [*routes(here, key).values()])
+
+
+def test_routes_with_the_meaning_of_the_gateway_api_are_accepted(tmp_path):
+    """Prefixes of whole segments, with and without a rewrite."""
+    route = "route: [{destination: {host: web}}]"
+    matches = "[{uri: {prefix: /}}, {uri: {prefix: /cart}}]"
+    text = f"{{hosts: [web], http: [{{match: {matches}, {route}, rewrite: {{uri: /basket}}}}, {{{route}}}]}}"
+    virtual = replace(virtual_service(text), semantics=Semantics.GATEWAY_API)
+    accept(tmp_path, [], [*routes(mesh_of(service("web", "80/HTTP"), virtual=(virtual,))).values()])
 
 
 def test_proxies_and_sockets_are_accepted(tmp_path):

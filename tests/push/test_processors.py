@@ -15,6 +15,7 @@ from trierarch.push.request import ConfigKey
 WEB = "web.shop.svc.cluster.local"
 SERVICE = "Service shop/web: {clusterIP: 10.0.0.1, ports: [{name: tcp, port: 80}]}"
 HEADLESS = SERVICE.replace("10.0.0.1", "None")
+ROUTE = "HTTPRoute shop/new: {parentRefs: [{group: '', kind: Service, name: web}], rules: [{}]}"
 BASE = """
     VirtualService shop/web: {hosts: [web], http: [{route: [{destination: {host: web}}]}]}
     DestinationRule shop/web: {host: web}
@@ -45,6 +46,7 @@ def test_each_section_has_one_processor():
     [
         (web_slice("10.1.0.2"), {"endpoints"}),
         ("VirtualService shop/web: {hosts: [web]}", {"virtual_services", "dead_ends"}),
+        (ROUTE, {"mesh_routes", "virtual_services"}),
         ("DestinationRule shop/web: {host: cart}", {"destination_rules"}),
         ("Sidecar shop/other: {}", {"sidecars"}),
         ("Service shop/cart: {clusterIP: 10.0.0.9}", {"services", "endpoints", "dead_ends"}),
@@ -67,6 +69,7 @@ def test_what_a_change_rebuilds(text, rebuilt):
         (HEADLESS, web_slice("10.1.0.2"), {("Endpoints", WEB), ("ServiceEntry", WEB)}),
         (SERVICE, SERVICE.replace("port: 80", "port: 81"), {("ServiceEntry", WEB)}),
         (SERVICE, "VirtualService shop/web: {hosts: [cart]}", {("VirtualService", "web")}),
+        (SERVICE, ROUTE, {("VirtualService", f"shop~{WEB}")}),
         (SERVICE, "DestinationRule shop/new: {host: web}", {("DestinationRule", "new")}),
         (SERVICE, "Sidecar shop/web: {ingress: []}", set()),
         (SERVICE, "Namespace /shop: {}", set()),

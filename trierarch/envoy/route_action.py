@@ -20,6 +20,7 @@ from protocol.proto.envoy.config.route.v3 import (
     WeightedClusterClusterWeight,
 )
 from protocol.proto.envoy.config.route.v3 import RedirectActionRedirectResponseCode as RedirectCode
+from protocol.proto.envoy.config.route.v3 import RouteActionClusterNotFoundResponseCode as NotFoundCode
 from protocol.proto.envoy.type.matcher.v3 import RegexMatchAndSubstitute, RegexMatcher
 from trierarch.config.virtual_service import (
     BytesBody,
@@ -68,7 +69,7 @@ class RouteInputs:
 
     `targets` and `mirrors` stand beside `rule.route` and `route_filters.mirrors(rule)`, one for each. `retry` is the
     route's policy or the mesh's default. `limits_streams`: the client is a gRPC client, to which the timeout is one of
-    streams.
+    streams. `is_gateway_api`: prefixes are of whole segments, and a cluster that is not there is the server's error.
     """
 
     rule: HttpRoute
@@ -80,6 +81,7 @@ class RouteInputs:
     mirrors: tuple[str, ...]
     retry: HttpRetry
     limits_streams: bool = False
+    is_gateway_api: bool = False
 
 
 def build_route(inputs: RouteInputs) -> Route:
@@ -88,7 +90,7 @@ def build_route(inputs: RouteInputs) -> Route:
     changes = header_changes(rule.headers)
     route = Route(
         name=_name(rule, match),
-        match=build_route_match(match),
+        match=build_route_match(match, by_segment=inputs.is_gateway_api),
         metadata=source_metadata(inputs.source),
         stat_prefix=match.stat_prefix if match is not None else "",
     )
@@ -116,7 +118,7 @@ def _name(rule: HttpRoute, match: HttpMatch | None) -> str:
 
 def _operation(inputs: RouteInputs) -> str:
     """What happens, for traces: the one destination, or else the VirtualService, and the path."""
-    path = path_description(inputs.match)
+    path = path_description(inputs.match, by_segment=inputs.is_gateway_api)
     forwards = inputs.rule.redirect is None and inputs.rule.direct_response is None
     cluster = parse_cluster_name(inputs.targets[0].cluster) if forwards and len(inputs.targets) == 1 else None
     if cluster is not None:
@@ -129,6 +131,8 @@ def _build_action(inputs: RouteInputs, changes: HeaderChanges, route: Route) -> 
     rule = inputs.rule
     timeout = duration(rule.timeout or 0.0)
     action = RouteAction(timeout=timeout)
+    if inputs.is_gateway_api:
+        action.cluster_not_found_response_code = NotFoundCode.INTERNAL_SERVER_ERROR
     if inputs.limits_streams:
         action.max_stream_duration = RouteActionMaxStreamDuration(max_stream_duration=timeout)
     else:

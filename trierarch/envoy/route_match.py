@@ -45,8 +45,11 @@ def is_catch_all(match: HttpMatch | None) -> bool:
     return not any(conditions) and match.method is None and match.authority is None and match.scheme is None
 
 
-def build_route_match(match: HttpMatch | None) -> RouteMatch:
-    """Envoy's match. The order of conditions is fixed, so that equal matches have equal bytes."""
+def build_route_match(match: HttpMatch | None, *, by_segment: bool = False) -> RouteMatch:
+    """Envoy's match. The order of conditions is fixed, so that equal matches have equal bytes.
+
+    `by_segment`: a prefix is of whole segments of the path.
+    """
     if match is None:
         return RouteMatch(prefix="/")
     built = RouteMatch(case_sensitive=not match.ignore_uri_case, headers=_build_headers(match))
@@ -54,6 +57,8 @@ def build_route_match(match: HttpMatch | None) -> RouteMatch:
     match match.uri:
         case Exact(path):
             built.path = path
+        case Prefix(prefix) if by_segment and prefix != "/":
+            built.path_separated_prefix = prefix
         case Prefix(prefix):
             built.prefix = prefix
         case Regex(expression):
@@ -74,12 +79,12 @@ def build_string_matcher(match: Exact | Prefix | Regex) -> StringMatcher:
             return StringMatcher(safe_regex=RegexMatcher(regex=value))
 
 
-def path_description(match: HttpMatch | None) -> str:
-    """The path as the names of operations in traces have it."""
+def path_description(match: HttpMatch | None, *, by_segment: bool = False) -> str:
+    """The path as the names of operations in traces have it; a prefix of whole segments is not told."""
     match match.uri if match is not None else None:
         case Exact(value) | Regex(value):
             return value
-        case Prefix(value):
+        case Prefix(value) if not by_segment:
             return f"{value}*"
         case _:
             return "/*"

@@ -28,6 +28,7 @@ from trierarch.envoy.source_metadata import config_path
 from trierarch.envoy.stateful_session import select_session
 from trierarch.envoy.virtual_hosts import CatchAllRoute, DefaultRoute, VirtualHostInputs
 from trierarch.push.model import Resolution
+from trierarch.push.routing import Semantics
 from trierarch.push.traffic import effective_policy
 
 if TYPE_CHECKING:
@@ -248,11 +249,12 @@ def _reads(virtual_service: ResolvedVirtualService) -> Reads:
 def _split_hosts(
     table: RouteTable, virtual_service: ResolvedVirtualService
 ) -> tuple[tuple[str, ...], Mapping[str, PortService]]:
-    """The hosts that are no services, and the services that the others mean."""
+    """The hosts that are no services, and the services that the others mean. HTTPRoutes mean no others by wildcards."""
+    expands = virtual_service.semantics is not Semantics.GATEWAY_API
     hosts: list[str] = []
     members: dict[str, PortService] = {}
     for host in sorted((host.lower() for host in virtual_service.spec.hosts), key=is_wildcard):
-        found = _expand(table, virtual_service, host) if is_wildcard(host) else _named(table, host)
+        found = _expand(table, virtual_service, host) if expands and is_wildcard(host) else _named(table, host)
         members.update(found)
         if not found:
             hosts.append(host)
@@ -320,6 +322,7 @@ def _route_inputs(
         mirrors=tuple(target(destination).cluster for destination, _ in mirrors(rule)),
         retry=rule.retries or inputs.common.retry,
         limits_streams=inputs.common.limits_streams,
+        is_gateway_api=virtual_service.semantics is Semantics.GATEWAY_API,
     )
 
 

@@ -15,6 +15,7 @@ from trierarch.push.authentication import Authentication
 from trierarch.push.dead_ends import DeadEnds
 from trierarch.push.endpoints import Endpoints
 from trierarch.push.mesh import ContextSettings, Mesh
+from trierarch.push.mesh_routes import MeshRoutes
 from trierarch.push.network_gateways import NetworkGateways
 from trierarch.push.routing import VirtualServices
 from trierarch.push.selectors import Selectors
@@ -44,6 +45,7 @@ class PushContext:
     services: Services = field(default_factory=Services)
     endpoints: Endpoints = field(default_factory=Endpoints)
     network_gateways: NetworkGateways = field(default_factory=NetworkGateways)
+    mesh_routes: MeshRoutes = field(default_factory=MeshRoutes)
     virtual_services: VirtualServices = field(default_factory=VirtualServices)
     destination_rules: DestinationRules = field(default_factory=DestinationRules)
     sidecars: Sidecars = field(default_factory=Sidecars)

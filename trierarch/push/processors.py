@@ -17,6 +17,7 @@ from trierarch.push.context import PushContext
 from trierarch.push.dead_ends import DeadEndsInputs, build_dead_ends
 from trierarch.push.endpoints import EndpointsInputs, build_endpoints
 from trierarch.push.mesh import ContextSettings, MeshInputs, build_mesh
+from trierarch.push.mesh_routes import MeshRoutesInputs, build_mesh_routes
 from trierarch.push.network_gateways import NetworkGatewaysInputs, build_network_gateways
 from trierarch.push.routing import RoutingInputs, build_virtual_services
 from trierarch.push.rule_merging import RulesInputs, build_destination_rules
@@ -73,8 +74,13 @@ def _network_gateways(context: PushContext) -> NetworkGatewaysInputs:
     return NetworkGatewaysInputs(context.mesh, context.view.table("Service"), context.view.table("Node"))
 
 
+def _mesh_routes(context: PushContext) -> MeshRoutesInputs:
+    view = context.view
+    return MeshRoutesInputs(context.mesh, context.services, view.table("HTTPRoute"), view.table("ServiceEntry"))
+
+
 def _virtual_services(context: PushContext) -> RoutingInputs:
-    return RoutingInputs(context.mesh, context.view.table("VirtualService"))
+    return RoutingInputs(context.mesh, context.view.table("VirtualService"), context.mesh_routes.derived)
 
 
 def _destination_rules(context: PushContext) -> RulesInputs:
@@ -103,6 +109,7 @@ PROCESSORS = (
     Processor("services", _services, build_services),
     Processor("endpoints", _endpoints, build_endpoints),
     Processor("network_gateways", _network_gateways, build_network_gateways),
+    Processor("mesh_routes", _mesh_routes, build_mesh_routes),
     Processor("virtual_services", _virtual_services, build_virtual_services),
     Processor("destination_rules", _destination_rules, build_destination_rules),
     Processor("sidecars", _sidecars, build_sidecars),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.config.findings import Remark
@@ -23,6 +24,13 @@ EVERYBODY = "*"
 NOBODY = "~"
 
 
+class Semantics(Enum):
+    """Whose API routes were written in: details of their meaning differ."""
+
+    VIRTUAL_SERVICE = "VirtualService"
+    GATEWAY_API = "Gateway API"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ResolvedVirtualService:
     """A root virtual service ready for use.
@@ -36,6 +44,7 @@ class ResolvedVirtualService:
     source: ConfigObject[VirtualService]
     spec: VirtualService
     export_to: frozenset[str]
+    semantics: Semantics = Semantics.VIRTUAL_SERVICE
     destinations: tuple[tuple[str, frozenset[int]], ...] = ()
     namespaced: bool = False
     remarks: tuple[Remark, ...] = ()
@@ -67,7 +76,8 @@ class RoutingMemo:
 class VirtualServices:
     """The section of the snapshot.
 
-    Per gateway name ("mesh" for sidecars): private to a namespace, exported to one, public; each in order of age.
+    Per gateway name ("mesh" for sidecars): private to a namespace, exported to one, public; each in order of
+    precedence: those that come from HTTPRoutes, then by age.
     """
 
     roots: tuple[ResolvedVirtualService, ...] = ()
@@ -84,10 +94,11 @@ class VirtualServices:
 
 
 class RoutingInputs(NamedTuple):
-    """All that the section may read."""
+    """All that the section may read. `derived`: virtual services that come from HTTPRoutes, in order of precedence."""
 
     mesh: Mesh
     table: Mapping[ObjectKey, ConfigObject[VirtualService]]
+    derived: tuple[ResolvedVirtualService, ...] = ()
 
 
 _RootInputs = tuple["ConfigObject[VirtualService]", "Mesh"]
@@ -104,7 +115,7 @@ def build_virtual_services(inputs: RoutingInputs, previous: VirtualServices) -> 
     changed = changed_keys(memo.table, table)
     units = yield from build_units(roots, build, memo.units, reads=_delegates_of, stale=frozenset(changed))
     ordered = sorted((unit.value for unit in units.values()), key=lambda each: each.source.age)
-    return _indexed(tuple(ordered), RoutingMemo(units, table))
+    return _indexed((*inputs.derived, *ordered), RoutingMemo(units, table))
 
 
 def _delegates_of(inputs: _RootInputs) -> frozenset[Hashable]:
