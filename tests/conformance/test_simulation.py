@@ -1,7 +1,7 @@
 """Known answers of traffic simulations, from `simulation/ready.json`: calls walked through what a sidecar is sent.
 
 A case is a mesh, a proxy and calls with what they meet. Route cases look only at the clusters behind each domain of one
-route configuration. Cases of gateways, and those written as HTTPRoute, need processors of their own and are left out.
+route configuration. Cases of gateways need processors of their own and are left out.
 Further meshes, of `inputs.json`, come without answers.
 """
 
@@ -27,7 +27,7 @@ KNOWN: dict[str, Any] = json.loads(FILE.read_text()) if FILE.is_file() else {"ca
 INPUTS = json.loads(FILE.with_name("inputs.json").read_text()) if FILE.is_file() else []
 
 CALLS = [(case, call) for case in KNOWN["cases"] if case["proxy"]["type"] == "sidecar" for call in case["calls"]]
-ROUTES = [case for case in KNOWN["routeCases"] if case["variant"] == "virtualservice"]
+ROUTES = KNOWN["routeCases"]
 
 pytestmark = pytest.mark.skipif(not CALLS, reason=f"no known answers at {FILE}: set TRIERARCH_CASES to where they are")
 
@@ -102,7 +102,7 @@ def test_call(case, call):
     assert shown == wanted, met
 
 
-@pytest.mark.parametrize("case", [pytest.param(each, id=f"{each['name']}-{each['line']}") for each in ROUTES])
+@pytest.mark.parametrize("case", [pytest.param(each, id=f"{each['name']}-{each['variant']}") for each in ROUTES])
 def test_routes(case):
     """The clusters behind each domain; null: there need be no such configuration."""
     configuration = resources_for(case)["routes"].get(case["routeName"])
