@@ -28,6 +28,7 @@ from trierarch.config.destination_rule import (
     TrafficPolicy,
 )
 from trierarch.config.mesh_config import MeshTls
+from trierarch.envoy.secret_references import SYSTEM_ROOTS_FILE
 from trierarch.envoy.types import CLUSTER
 from trierarch.push.model import Resolution
 from trierarch.push.proxy import Capabilities, ProxyType, SecretSource
@@ -252,11 +253,11 @@ def test_a_proxy_header_stands_before_everything(tls, expected):
     assert outer["typed_config"]["transport_socket"]["name"] == expected
 
 
-@pytest.mark.parametrize(("path", "field"), [("", "system_root_certs"), ("/roots.pem", "trusted_ca")])
-def test_a_stock_envoy_reads_files_itself(path, field):
-    """It has no agent that would serve them as secrets."""
+@pytest.mark.parametrize(("path", "read"), [("", SYSTEM_ROOTS_FILE), ("/roots.pem", "/roots.pem")])
+def test_a_stock_envoy_reads_files_itself(path, read):
+    """It has no agent that would serve them as secrets, and verifies by a file or not at all."""
     tls = ClientTls(mode=ClientTlsMode.MUTUAL, client_certificate="/c", private_key="/k", ca_certificates=path)
     common = _context(_cluster(tls, key=STOCK))["common_tls_context"]
     assert common["tls_certificates"] == [{"certificate_chain": {"filename": "/c"}, "private_key": {"filename": "/k"}}]
-    assert field in common["validation_context"]
+    assert common["validation_context"]["trusted_ca"] == {"filename": read}
     assert "combined_validation_context" not in common

@@ -19,7 +19,6 @@ from protocol.proto.envoy.config.core.v3 import (
 )
 from protocol.proto.envoy.extensions.transport_sockets.tls.v3 import (
     CertificateValidationContext,
-    CertificateValidationContextSystemRootCerts,
     SdsSecretConfig,
     TlsCertificate,
 )
@@ -31,6 +30,8 @@ WORKLOAD_ROOTS = "ROOTCA"
 SYSTEM_ROOTS = "system"
 AGENT_CLUSTER = "sds-grpc"
 """A cluster of the bootstrap that Istio's agent writes."""
+SYSTEM_ROOTS_FILE = "/etc/ssl/certs/ca-certificates.crt"
+"""Where Debian, Alpine and Envoy's own images keep the system's roots."""
 SECRETS_FOLDER = "./var/run/secrets/trierarch"
 """Where a proxy whose secrets are files finds them, `NAME.yaml`, relative to its working directory."""
 
@@ -67,11 +68,11 @@ def certificate_in_files(certificate: str, key: str) -> TlsCertificate:
 
 
 def trust_files(context: CertificateValidationContext, path: str) -> None:
-    """Let a proxy without an agent trust the roots in a file; without a path the system's."""
-    if path:
-        context.trusted_ca = DataSource(filename=path)
-    else:
-        context.system_root_certs = CertificateValidationContextSystemRootCerts()
+    """Let a proxy without an agent trust the roots in a file; without a path the system's.
+
+    `system_root_certs` would say so too, but Envoy ignores it (only gRPC reads it) and then verifies nothing.
+    """
+    context.trusted_ca = DataSource(filename=path or SYSTEM_ROOTS_FILE)
 
 
 def credential(name: str) -> SdsSecretConfig:
