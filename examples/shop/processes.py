@@ -170,12 +170,14 @@ class Sidecar(Process):
     The program that it belongs to would send its requests to `outbound`; `admin` is Envoy's own page.
     """
 
-    def __init__(self, envoy: Path, xds: str, folder: Path, *, app: str, address: str, mode: str) -> None:
+    def __init__(
+        self, envoy: Path, xds: str, folder: Path, *, app: str, address: str, mode: str, **metadata: str
+    ) -> None:
         self.id = f"{app}-1.shop"
         self.outbound, self.admin = f"{address}:8080", f"{address}:15000"
         bootstrap = folder / f"{app}.bootstrap.yaml"
         bootstrap.write_bytes(
-            print_bootstrap(f"sidecar~{address}~{self.id}~shop.svc.cluster.local", xds, mode, self.admin)
+            print_bootstrap(f"sidecar~{address}~{self.id}~shop.svc.cluster.local", xds, mode, self.admin, **metadata)
         )
         options = [
             "--disable-hot-restart",
@@ -199,11 +201,12 @@ class Sidecar(Process):
         self.end()
 
 
-def print_bootstrap(node: str, xds: str, mode: str, admin: str) -> bytes:
+def print_bootstrap(node: str, xds: str, mode: str, admin: str, **metadata: str) -> bytes:
     """The output of `trierarch bootstrap` for a proxy whose program calls it by address, without interception."""
     command = [str(TRIERARCH), "bootstrap", "--id", node, "--xds", xds, "--mode", mode, "--admin", admin]
-    metadata = ["--metadata", "INTERCEPTION_MODE=NONE", "--metadata", "CLUSTER_ID=Kubernetes"]
-    return subprocess.run([*command, *metadata], check=True, capture_output=True).stdout
+    metadata = {"INTERCEPTION_MODE": "NONE", "CLUSTER_ID": "Kubernetes", **metadata}
+    stated = [word for name, value in metadata.items() for word in ("--metadata", f"{name}={value}")]
+    return subprocess.run([*command, *stated], check=True, capture_output=True).stdout
 
 
 class Mesh:

@@ -55,10 +55,10 @@ class Shop:
         self._stack.enter_context(self.control_plane)
         self.control_plane.wait_until_ready()
 
-    def add_sidecar(self, envoy: Path, app: str, number: int, mode: str) -> Sidecar:
+    def add_sidecar(self, envoy: Path, app: str, number: int, mode: str, **metadata: str) -> Sidecar:
         """Start an Envoy beside a workload; returns before it is configured."""
         address = f"{self.network}.{number}"
-        sidecar = Sidecar(envoy, self.control_plane.xds, self._folder, app=app, address=address, mode=mode)
+        sidecar = Sidecar(envoy, self.control_plane.xds, self._folder, app=app, address=address, mode=mode, **metadata)
         self.sidecars.append(self._stack.enter_context(sidecar))
         return sidecar
 
