@@ -6,10 +6,10 @@ ENVOY  := .envoy/bin/envoy
 CODE   := protocol trierarch actors supervisor.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test fast slow check lint types imports proto bench conformance chaos envoy docs
+.PHONY: help setup demo run test fast slow check lint types imports proto bench conformance chaos envoy envoy-sweep docs
 
 help:  ## this list
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 $(VENV)/.ready: pyproject.toml
 	@echo "setting up $(VENV) ..."
@@ -50,6 +50,9 @@ slow: $(VENV)/.ready  ## the tests that take longer
 
 envoy: setup  ## the tests with real Envoys
 	@TRIERARCH_ENVOY=$(abspath $(ENVOY)) $(BIN)/pytest -q -m "envoy and not chaos"
+
+envoy-sweep: setup  ## every known configuration is accepted by a real Envoy: make envoy-sweep [CASES=dir]
+	@$(if $(CASES),TRIERARCH_CASES=$(CASES)) $(BIN)/python -m tests.e2e.sweep --envoy $(ENVOY)
 
 chaos: setup  ## actors are killed while real Envoys carry requests
 	@TRIERARCH_ENVOY=$(abspath $(ENVOY)) $(BIN)/pytest -q -m chaos

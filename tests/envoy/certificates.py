@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 if TYPE_CHECKING:
     from pathlib import Path
 
-CERTIFICATE, KEY, ROOTS = "certificate.pem", "key.pem", "roots.pem"
+CERTIFICATE, KEY, ROOTS, REVOKED = "certificate.pem", "key.pem", "roots.pem", "revoked.pem"
 
 
 class Authority:
@@ -37,6 +37,13 @@ class Authority:
                 serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
             )
         )
+
+    def revoke_nothing(self, folder: Path) -> None:
+        """Write a list of revoked certificates on which there is none."""
+        now = datetime.now(UTC)
+        builder = x509.CertificateRevocationListBuilder().issuer_name(_named("root")).last_update(now)
+        revoked = builder.next_update(now + timedelta(hours=1)).sign(self._key, hashes.SHA256())
+        (folder / REVOKED).write_bytes(revoked.public_bytes(serialization.Encoding.PEM))
 
     def _signed(
         self, name: str, key: ec.EllipticCurvePublicKey, *extensions: tuple[x509.ExtensionType, bool]
