@@ -35,6 +35,9 @@ HCM = "type.googleapis.com/envoy.extensions.filters.network.http_connection_mana
 ROOM = 100
 """Messages that fit into a stream in one direction before somebody has to wait."""
 
+MOST_RESPONSES = 1000
+"""Responses that a client may get without any time passing."""
+
 RECONNECT = 0.1
 """Seconds before a client whose stream has ended connects again."""
 
@@ -166,6 +169,7 @@ class FakeEnvoy:
         self.status: RemoteError | None = None
         """How the last stream was ended, if not with OK."""
         self._life = trio.CancelScope()
+        self._moment, self._responses = 0.0, 0
 
     def __repr__(self) -> str:
         return f"<{self.id} {'delta' if self.delta else 'sotw'}>"
@@ -203,8 +207,15 @@ class FakeEnvoy:
             for request in others:
                 await stream.requests.send(_encode(request, b""))
             async for response in stream.responses:
+                self._watch_for_circles()
                 for request in self.client.receive(response):
                     await stream.requests.send(_encode(request, b""))
+
+    def _watch_for_circles(self) -> None:
+        """A conversation in which each answer leads to another would go on for ever, while the test's clock stands."""
+        now = trio.current_time()
+        self._moment, self._responses = now, self._responses + 1 if now == self._moment else 0
+        assert self._responses < MOST_RESPONSES, "this conversation has no end"
 
 
 def _encode(request: Request, node: bytes) -> bytes:
