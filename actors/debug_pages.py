@@ -7,13 +7,15 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from trierarch.envoy.dump import dump_resources
-from trierarch.envoy.types import CLUSTER, ENDPOINT, EXTENSION, LISTENER, ROUTE, SECRET, TYPE_RULES
+from trierarch.envoy.types import CLUSTER, ENDPOINT, EXTENSION, LISTENER, ROUTE, SECRET, TYPE_RULES, VIRTUAL_HOST
+from trierarch.envoy.vhds import put_together
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from actors.messages import ConnectionDescription, WatchDescription
     from actors.supervision import ChildStatistics
+    from protocol.xds.resources import Resource
 
 Plain = dict[str, Any]
 
@@ -90,11 +92,18 @@ def config_dump(connection: ConnectionDescription, endpoints: bool) -> Plain:
     """What a proxy was sent, in the shape of Envoy's /config_dump."""
     wanted = [CLUSTER, *([ENDPOINT] if endpoints else []), LISTENER, ROUTE, SECRET, EXTENSION]
     watches = connection.watches
-    return {"configs": [_section(url, watches[url]) for url in wanted if url in watches]}
+    return {"configs": [_section(url, watches) for url in wanted if url in watches]}
 
 
-def _section(type_url: str, watch: WatchDescription) -> Plain:
-    """What the client holds of a type: of the whole set that it was offered, the part that it asks for."""
+def _section(type_url: str, watches: Mapping[str, WatchDescription]) -> Plain:
+    """What the client holds of a type. Envoy too shows configurations together with what came by itself."""
+    held = _held(type_url, watches[type_url])
+    if type_url == ROUTE and VIRTUAL_HOST in watches:
+        held = put_together(held, _held(VIRTUAL_HOST, watches[VIRTUAL_HOST]))
+    return dump_resources(type_url, watches[type_url].resources.version, held)
+
+
+def _held(type_url: str, watch: WatchDescription) -> list[Resource]:
+    """Of the whole set that the client was offered, the part that it asks for."""
     everything = TYPE_RULES[type_url].wildcard
-    held = [each for each in watch.resources if everything or each.name in watch.names]
-    return dump_resources(type_url, watch.resources.version, held)
+    return [each for each in watch.resources if everything or each.name in watch.names]

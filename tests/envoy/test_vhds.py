@@ -9,6 +9,7 @@ from trierarch.envoy.generate import generate
 from trierarch.envoy.memo import Memo
 from trierarch.envoy.part_cache import PartCache
 from trierarch.envoy.types import CLUSTER, LISTENER, ROUTE, VIRTUAL_HOST
+from trierarch.envoy.vhds import put_together
 from trierarch.push.proxy import NodeInfo, build_proxy
 from trierarch.push.steps import run_steps
 
@@ -97,6 +98,18 @@ def test_they_are_those_of_whole_configurations():
     for configuration in divided.values():
         configuration.vhds = None
     assert divided == configurations(generated.set_of(ROUTE, PLAIN, context))
+
+
+def test_for_people_they_are_put_together():
+    """Configurations as Envoy itself shows them: with all virtual hosts, under the names by which it knows them."""
+    generated, context = Remembering(), snapshot(MESH)
+    routes, hosts = (generated.set_of(url, ONE_BY_ONE, context) for url in (ROUTE, VIRTUAL_HOST))
+    whole = configurations(put_together(routes, hosts))
+    assert [host.name for host in whole["9000"].virtual_hosts] == [
+        "9000/api.shop.svc.cluster.local:9000",
+        "9000/allow_any",
+    ]
+    assert [host.name for host in whole[DETECTED].virtual_hosts] == ["web.shop.svc.cluster.local:7000"]
 
 
 def test_a_domain_is_served_once():

@@ -13,6 +13,7 @@ A listener that only one service has keeps a whole configuration: there is but o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from protocol.proto.envoy.config.route.v3 import RouteConfiguration, Vhds, VirtualHost
@@ -20,9 +21,14 @@ from trierarch.envoy.discovery import ads_source
 from trierarch.envoy.packing import encode
 from trierarch.envoy.route_configuration import build_route_configuration
 from trierarch.envoy.routes import is_for_one_host, plan_configuration, select_hosts, select_route_names
+from trierarch.envoy.types import route_configuration_of
 from trierarch.envoy.units import Splice
+from trierarch.envoy.virtual_hosts import virtual_host_field
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from protocol.xds.resources import Resource
     from trierarch.envoy.memo import Memo
     from trierarch.envoy.outbound_view import OutboundView
     from trierarch.envoy.units import Plan
@@ -55,6 +61,14 @@ def virtual_host_name(route_configuration: str, host: str) -> str:
     by the former, and what is removed by the latter.
     """
     return f"{route_configuration}/{host}"
+
+
+def put_together(configurations: Iterable[Resource], hosts: Iterable[Resource]) -> list[Resource]:
+    """The configurations with the virtual hosts that came by themselves in them, for people to look at."""
+    fields: dict[str, list[bytes]] = {}
+    for host in hosts:
+        fields.setdefault(route_configuration_of(host.name), []).append(virtual_host_field(host.body))
+    return [replace(each, body=b"".join((each.body, *fields.get(each.name, ())))) for each in configurations]
 
 
 def _encode_name(name: str) -> bytes:

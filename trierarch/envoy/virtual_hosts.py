@@ -71,7 +71,7 @@ class VirtualHostInputs:
     @cached_property
     def encoded(self) -> bytes:
         """The virtual host as one field of a route configuration."""
-        return length_delimited(_VIRTUAL_HOSTS, encode(VirtualHost(name=self.name)) + self.nameless)
+        return virtual_host_field(encode(VirtualHost(name=self.name)) + self.nameless)
 
     @cached_property
     def nameless(self) -> bytes:
@@ -84,6 +84,11 @@ class VirtualHostInputs:
     def is_encoded(self) -> bool:
         """Whether that costs nothing any more."""
         return "nameless" in self.__dict__
+
+
+def virtual_host_field(body: bytes) -> bytes:
+    """An encoded virtual host as a field of a route configuration."""
+    return length_delimited(_VIRTUAL_HOSTS, body)
 
 
 def build_virtual_host(inputs: VirtualHostInputs) -> VirtualHost:

@@ -15,6 +15,7 @@ CDS = PREFIX + "envoy.config.cluster.v3.Cluster"
 EDS = PREFIX + "envoy.config.endpoint.v3.ClusterLoadAssignment"
 LDS = PREFIX + "envoy.config.listener.v3.Listener"
 RDS = PREFIX + "envoy.config.route.v3.RouteConfiguration"
+VHDS = PREFIX + "envoy.config.route.v3.VirtualHost"
 SDS = PREFIX + "envoy.extensions.transport_sockets.tls.v3.Secret"
 ECDS = PREFIX + "envoy.config.core.v3.TypedExtensionConfig"
 NDS = PREFIX + "istio.networking.nds.v1.NameTable"
@@ -30,14 +31,20 @@ def build_text(name: str, content: str) -> Resource:
     return build_resource(name, f"{name}={content}".encode())
 
 
+def owner(name: str) -> str:
+    """What a virtual host belongs to."""
+    return name.rpartition("/")[0]
+
+
 RULES = (
     TypeRules(type_url=CDS, short="CDS", order=0, wildcard=True, complete=True),
     TypeRules(type_url=EDS, short="EDS", order=1, follows=CDS, placeholder=placeholder),
     TypeRules(type_url=LDS, short="LDS", order=2, wildcard=True, complete=True),
     TypeRules(type_url=RDS, short="RDS", order=3, placeholder=placeholder),
-    TypeRules(type_url=SDS, short="SDS", order=4, removals=False),
-    TypeRules(type_url=ECDS, short="ECDS", order=5, removals=False, answers_empty=True),
-    TypeRules(type_url=NDS, short="NDS", order=6, wildcard=True),
+    TypeRules(type_url=VHDS, short="VHDS", order=4, wildcard=True, follows=RDS, owner=owner),
+    TypeRules(type_url=SDS, short="SDS", order=5, removals=False),
+    TypeRules(type_url=ECDS, short="ECDS", order=6, removals=False, answers_empty=True),
+    TypeRules(type_url=NDS, short="NDS", order=7, wildcard=True),
 )
 TYPES: Mapping[str, TypeRules] = {rules.type_url: rules for rules in RULES}
 BY_NAME: Mapping[str, TypeRules] = {**TYPES, **{url: replace(TYPES[url], wildcard=False) for url in (CDS, LDS)}}
