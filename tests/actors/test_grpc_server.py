@@ -1,0 +1,108 @@
+"""The actor that opens the xDS port, with a server that is played."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from actors import grpc_server
+from actors.supervision import ChildSpec, SupervisorHandle, SupervisorSpec, supervise
+
+
+class FakeServer:
+    """Serves until it is drained."""
+
+    def __init__(self) -> None:
+        self.drained = trio.Event()
+        self.deadline = None
+
+    async def serve(self, address, *, task_status):
+        """Listen, at once."""
+        if address.endswith(":1"):
+            raise OSError("permission denied")
+        task_status.started(address.replace(":0", ":4711"))
+        await self.drained.wait()
+
+    async def drain(self, deadline):
+        """End all streams."""
+        self.deadline = deadline
+        self.drained.set()
+        await trio.lowlevel.checkpoint()
+
+
+class Stage:
+    """The supervised actor. `servers`: those that were made, one for each life."""
+
+    def __init__(self, address="127.0.0.1:0") -> None:
+        self.servers = []
+        self.ready = trio.Event()
+        self.handle = SupervisorHandle()
+        self.endpoint = grpc_server.Endpoint(address=address, make=self._make)
+        start = partial(grpc_server.run, endpoint=self.endpoint, ready=self.ready)
+        self.tree = SupervisorSpec(name="root", children=(ChildSpec(name="grpc", start=start),))
+
+    def _make(self):
+        self.servers.append(FakeServer())
+        return self.servers[-1]
+
+    async def start(self, nursery):
+        """Start it; it is up at once, whether there is a snapshot or not."""
+        await nursery.start(partial(supervise, self.tree, handle=self.handle))
+
+
+async def test_the_port_is_opened_with_the_first_snapshot(nursery, lines):
+    """Not before: no proxy is ever given an empty mesh."""
+    stage = Stage()
+    await stage.start(nursery)
+    await wait_all_tasks_blocked()
+    assert (stage.servers, stage.endpoint.bound) == ([], "")
+    stage.ready.set()
+    await wait_all_tasks_blocked()
+    assert stage.endpoint.bound == "127.0.0.1:4711"
+    assert [line["address"] for line in lines if line["event"] == "xds_opened"] == ["127.0.0.1:4711"]
+
+
+async def test_its_next_life_has_a_server_of_its_own(nursery):
+    """Killed, it opens the port again at once: the snapshot is still there."""
+    stage = Stage()
+    stage.ready.set()
+    await stage.start(nursery)
+    await wait_all_tasks_blocked()
+    stage.handle.kill("grpc")
+    await wait_all_tasks_blocked()
+    assert len(stage.servers) == 2
+    assert stage.endpoint.server is stage.servers[1]
+    assert stage.endpoint.bound
+
+
+async def test_drained_it_ends_in_good_order(nursery):
+    """The server has ten seconds; the actor then stays, for nobody should open the port again."""
+    stage = Stage()
+    stage.ready.set()
+    await stage.start(nursery)
+    await wait_all_tasks_blocked()
+    await stage.endpoint.drain()
+    await wait_all_tasks_blocked()
+    assert stage.servers[0].deadline == grpc_server.DRAIN
+    assert (len(stage.servers), stage.endpoint.bound) == (1, "")
+    await stage.endpoint.drain()
+
+
+async def test_a_port_that_cannot_be_opened_is_a_crash(nursery, autojump_clock):
+    """It is tried again, until it has been tried too often."""
+    stage = Stage("127.0.0.1:1")
+    stage.ready.set()
+    with pytest.raises(Exception, match=r"permission denied") as raised:
+        await supervise(stage.tree, handle=stage.handle)
+    assert "root gave up" in str(raised.value)
+
+
+async def test_a_crash_of_a_stream_is_logged(lines):
+    """With the exception."""
+    error = ValueError("boom")
+    grpc_server.report_crash(error)
+    (line,) = lines
+    assert (line["event"], line["exc_info"]) == ("stream_crashed", error)
