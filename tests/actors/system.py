@@ -21,8 +21,8 @@ import trio
 from trio.testing import MockClock
 
 import supervisor
-from actors.mailbox import Mailbox
-from actors.messages import PushRecorded, ResendAll, SourceChanged
+from actors.mailbox import Mailbox, ask
+from actors.messages import Describe, PushRecorded, ResendAll, SourceChanged
 from tests.actors.fake_stream import FakeEnvoy, endpoints_of, routes_of
 from tests.push.fixtures import CLUSTER, built, objects, scope_of, view_in, view_of
 from trierarch.envoy import types
@@ -37,7 +37,7 @@ from trierarch.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from actors.messages import ToSource
+    from actors.messages import ConnectionDescription, ToSource
     from protocol.xds.resources import ResourceSet
     from trierarch.push.status import PushRecord
 
@@ -166,6 +166,11 @@ class Mesh:
     def records_of(self, envoy: FakeEnvoy) -> list[PushRecord]:
         """What came of all pushes to an Envoy, in their order."""
         return [record for record in self.records if record.proxy == envoy.id]
+
+    async def describe(self, proxy_id: str = "") -> tuple[ConnectionDescription, ...]:
+        """The connections as the debug pages see them."""
+        connections = self.system.mailboxes.connections
+        return await ask(connections, lambda reply: Describe(proxy_id=proxy_id, reply=reply))
 
     def restarts(self) -> dict[str, int]:
         """Who was restarted, and how often."""
