@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ from trierarch.envoy.memo import Memo
 from trierarch.envoy.outbound_view import select_outbound_view
 from trierarch.envoy.route_configuration import build_route_configuration
 from trierarch.envoy.route_tables import NO_MEMBERS, build_table, index_services
+from trierarch.envoy.routes import select_hosts
 from trierarch.envoy.virtual_host_selection import select_catch_all, select_virtual_hosts
 from trierarch.push.steps import run_steps
 
@@ -62,6 +64,17 @@ def test_a_unix_socket_has_its_own():
     """It is named after the socket's path."""
     path = "unix:///var/run/web.sock"
     assert list(routes(scope(egress(WEB, port="0/HTTP", bind=path, binds=True)))) == [path]
+
+
+@pytest.mark.parametrize("listener", [{"port": "0/HTTP", "bind": "unix:///x"}, {"port": "3128/HTTP_PROXY"}], ids=str)
+def test_names_have_ports_where_the_listener_has_none(listener):
+    """Whichever port comes first; but for the default port a client need not write it."""
+    one = service("web", "8081/HTTP", "80/HTTP")
+    here = scope(egress(one, binds=True, **listener))
+    view, name = select_outbound_view(outlook(here)), listener.get("bind", "3128")
+    domains = {each.name: each.domains for each in run_steps(select_hosts(view, name, Memo(10_000)))}
+    assert all(":8081" in domain for domain in domains["web.shop.svc.cluster.local:8081"])
+    assert "web.shop.svc.cluster.local:80" in domains["web.shop.svc.cluster.local:80"]
 
 
 def test_a_whole_configuration():

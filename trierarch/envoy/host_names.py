@@ -111,7 +111,10 @@ def _claim(inputs: tuple[Service, int, Caller]) -> Claim:
 
 # --- who gets what ---------------------------------------------------------------------------------------------------
 class Contest(NamedTuple):
-    """Claims in order of precedence. `known`: hosts that nobody else may claim. `only_ported`: see `RouteTable`."""
+    """Claims in order of precedence. `known`: hosts that nobody else may claim.
+
+    `only_ported`: domains must name their port unless it is the default one, for nothing else tells the ports apart.
+    """
 
     claims: tuple[Claim, ...]
     known: frozenset[str]

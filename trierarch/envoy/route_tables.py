@@ -63,8 +63,7 @@ def select_member(one: tuple[Members, str]) -> Members:
 class RouteTable:
     """What a route configuration is made for. `port` is the listener's, 0 for a proxy's or a Unix socket's.
 
-    `virtual_services`: those that are considered, by precedence; `owners`: host -> the first of them. `only_ported`:
-    domains must name their port unless it is the default one, for nothing else tells the ports apart.
+    `virtual_services`: those that are considered, by precedence; `owners`: host -> the first of them.
     """
 
     view: OutboundView
@@ -72,12 +71,9 @@ class RouteTable:
     members: Members
     virtual_services: tuple[ResolvedVirtualService, ...]
     owners: Mapping[str, ResolvedVirtualService]
-    only_ported: bool = False
 
 
-def build_table(
-    view: OutboundView, egress: EgressListener, port: int, members: Members, memo: Memo, *, only_ported: bool = False
-) -> RouteTable:
+def build_table(view: OutboundView, egress: EgressListener, port: int, members: Members, memo: Memo) -> RouteTable:
     """The table of these members of an egress listener.
 
     Hosts that are no services are for the default port; elsewhere only what names a service is considered.
@@ -90,5 +86,4 @@ def build_table(
         members=members,
         virtual_services=considered,
         owners=index.owners,
-        only_ported=only_ported,
     )

@@ -68,7 +68,7 @@ def select_hosts(view: OutboundView, name: str, memo: Memo) -> Steps[list[Virtua
         if egress.port is not None and egress.port.protocol is PortProtocol.HTTP_PROXY:
             port = 0
         members = _members(egress, port, memo)
-        table = build_table(view, egress, port, members, memo, only_ported=name == HTTP_PROXY_ROUTE)
+        table = build_table(view, egress, port, members, memo)
         hosts = yield from select_virtual_hosts(table, memo)
     return [*hosts, select_catch_all(view)]
 

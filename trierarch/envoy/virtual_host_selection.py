@@ -73,7 +73,7 @@ def select_virtual_hosts(table: RouteTable, memo: Memo) -> Steps[list[VirtualHos
     unrouted = yield from memo.steps(_select_defaults, Defaults(table.members, names, _common(view), view.rules))
     candidates = [*routed, *(each for host, own in unrouted.items() if host not in claimed for each in own)]
     known = names.known if claimed <= names.known else names.known | claimed
-    contest = Contest(tuple([each.claim for each in candidates]), known, table.only_ported)
+    contest = Contest(tuple([each.claim for each in candidates]), known, only_ported=not table.port)
     arrangement = yield from memo.steps(arrange, contest)
     return [_called(candidates[index].host, domains, memo) for index, domains in arrangement]
 
