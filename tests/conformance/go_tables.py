@@ -50,14 +50,26 @@ def _tables(file: str) -> list[Json]:
     return json.loads(path.read_text())["tables"] if path.is_file() else []
 
 
-def rows(file: str, function: str | None, table: str = "") -> pytest.MarkDecorator:
-    """Parametrizes a test by `row` with the whole rows of a function's tables; skips it if they are not there."""
-    found = [
-        pytest.param(row["row"], id=str(row.get("key") or row["row"].get("name") or row["line"]))
+def _whole(file: str, function: str | None, table: str) -> list[Json]:
+    return [
+        row
         for each in _tables(file)
         if each["func"] == function and table in ("", each["table"])
         for row in each["rows"]
         if row["complete"] and isinstance(row["row"], dict)
+    ]
+
+
+def whole_rows(file: str, function: str | None, table: str) -> list[Json]:
+    """The rows by themselves: objects that rows of another table are about."""
+    return [row["row"] for row in _whole(file, function, table)]
+
+
+def rows(file: str, function: str | None, table: str = "") -> pytest.MarkDecorator:
+    """Parametrizes a test by `row` with the whole rows of a function's tables; skips it if they are not there."""
+    found = [
+        pytest.param(row["row"], id=str(row.get("key") or row["row"].get("name") or row["line"]))
+        for row in _whole(file, function, table)
     ]
     absent = pytest.param(None, marks=pytest.mark.skip(reason=f"no tables at {FOLDER}: set TRIERARCH_CASES"))
     return pytest.mark.parametrize("row", found or [absent])

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.conformance.go_tables import istio_object, mesh_config, plain, rows, service
+from tests.conformance.go_tables import istio_object, mesh_config, rows, service
 from tests.envoy.meshes import mesh_of, routes
 from tests.envoy.samples import endpoint, generated, mesh, outbound_key, scope, snapshot
 from trierarch.config.hosts import most_specific_cover, resolve_short_name
-from trierarch.config.mesh_config import MeshConfig, ServiceEntryVisibility, Visibility
 from trierarch.envoy.names import parse_cluster_name
 from trierarch.envoy.outline import outline_clusters
 from trierarch.envoy.types import ENDPOINT
@@ -21,11 +20,6 @@ from trierarch.push.network_gateways import _node_selector
 from trierarch.push.port_protocols import select_protocol
 from trierarch.push.proxy import IPMode, parse_istio_version
 from trierarch.push.registries import service_of_kubernetes
-from trierarch.push.routing import RoutingInputs, VirtualServices, build_virtual_services
-from trierarch.push.sidecar_scope import Sidecars, build_scope
-from trierarch.push.steps import run_steps
-from trierarch.push.view import ScopeKey
-from trierarch.push.visibility import entry_exported_to, is_visible
 
 MODEL = "model/pilot__pkg__model__{}.json"
 KUBERNETES = "registry/pilot__pkg__serviceregistry__kube__{}.json"
@@ -114,23 +108,6 @@ def test_unhealthy_endpoints(row):
     assert outline.keep_unhealthy is row["wantSupports"]
 
 
-@rows(MODEL.format("push_context"), "TestIsServiceVisible")
-def test_visibility(row):
-    """To namespace foo, by exportTo, the mesh's default and its cap on ServiceEntries."""
-    attributes = row["service"]["attributes"]
-    context = row["pushContext"]
-    settings = (context.get("mesh") or {}).get("serviceEntryVisibility") or {}
-    default = (context.get("exportToDefaults") or {}).get("service") or ()
-    cap = ServiceEntryVisibility(
-        default_visibility=Visibility[attributes.get("visibility", "ServiceVisibilityPublic")[17:].upper()],
-        apply_to_sidecars=bool(settings.get("applyToSidecars")),
-    )
-    config = MeshConfig(default_service_export_to=tuple(default), service_entry_visibility=cap)
-    declared, namespace = tuple(attributes.get("exportTo") or ()), attributes["namespace"]
-    reach = entry_exported_to(declared, namespace, {}, Mesh(config=config))
-    assert is_visible(replace(service(row["service"]), export_to=reach), "foo") is row["expect"]
-
-
 @rows(MODEL.format("cluster_local"), "TestIsClusterLocal")
 def test_hosts_of_one_cluster(row):
     """By default those of kube-system, and what the mesh's settings say."""
@@ -184,39 +161,3 @@ def test_conflicts_of_delegates(row):
     """A leaf that can reach beyond the root has no place in it."""
     root, leaf = (http_routes([{"match": [row[side]]}]) for side in ("root", "leaf"))
     assert (not tuple(merged_routes(root[0], leaf))) is row["expected"]
-
-
-# --- scopes ----------------------------------------------------------------------------------------------------------
-OWN = "mynamespace"
-
-
-@rows(MODEL.format("sidecar"), "TestCreateSidecarScope")
-def test_scopes(row):
-    """Which services are in reach of a Sidecar, with which ports."""
-    config = row.get("sidecarConfig")
-    sidecar = istio_object("Sidecar", config["spec"], namespace=OWN) if config else None
-    context = snapshot(sorted(map(service, row.get("services") or ()), key=lambda each: each.age))
-    context = replace(
-        context,
-        virtual_services=_virtual_services(row.get("virtualServices") or ()),
-        sidecars=Sidecars(sources={sidecar.key: sidecar} if sidecar else {}),
-    )
-    found = run_steps(build_scope(ScopeKey(OWN, sidecar.key if sidecar else None), context))
-    expected = [service(each) for each in row.get("expectedServices") or ()]
-    assert _shown(found.services) == _shown(expected)
-
-
-def _virtual_services(configs):
-    """Short names there are completed without a domain."""
-    objects = []
-    for config in plain(list(configs)):
-        namespace = config["meta"].get("namespace", OWN)
-        hosts = [host if "." in host else f"{host}.{namespace}" for host in config["spec"]["hosts"]]
-        spec = config["spec"] | {"hosts": hosts}
-        objects.append(istio_object("VirtualService", spec, config["meta"]["name"], namespace))
-    table = {each.key: each for each in objects}
-    return run_steps(build_virtual_services(RoutingInputs(Mesh(), table), VirtualServices()))
-
-
-def _shown(services):
-    return sorted((each.hostname, each.namespace, sorted(port.number for port in each.ports)) for each in services)
