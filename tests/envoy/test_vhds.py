@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.codec import decode
+from protocol.codec import decode, encode
 from protocol.proto.envoy.config.route.v3 import RouteConfiguration, VirtualHost
 from tests.push.fixtures import built, edited, scope_of, sidecar, snapshot, view_in, view_of
 from trierarch.envoy.generate import generate
@@ -85,6 +85,12 @@ def test_names():
         "9000/allow_any",
     ]
     assert all(name == host.name for name, host in hosts(resources).items())
+
+
+def test_each_is_encoded_as_the_codec_would():
+    """Though put together from its name and the rest, which it shares with the virtual host of a configuration."""
+    resources = Remembering().set_of(VIRTUAL_HOST, ONE_BY_ONE, snapshot(MESH))
+    assert [each.body for each in resources] == [encode(host) for host in hosts(resources).values()]
 
 
 def test_they_are_those_of_whole_configurations():
