@@ -44,7 +44,7 @@ from trierarch.push.request import PushRequest
 from trierarch.push.scope import Skipped, affected_types, affects, types_by_themselves
 from trierarch.push.sidecar_scope import build_scope
 from trierarch.push.status import Outcome, PushRecord
-from trierarch.push.view import select_view
+from trierarch.push.view import select_view, views_may_differ
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -214,7 +214,7 @@ class Scheduler:
         if context is before:
             return  # it was on its way already when it was asked for
         self._outlets.opened()
-        moved = await self._place_members(context) if _places_differ(before, context) else {}
+        moved = await self._place_members(context) if views_may_differ(before, context) else {}
         old_scopes, self._scopes = self._scopes, {}
         for key in self._fleet.scope_keys():
             await self._scope(key, context, old_scopes.get(key))
@@ -383,13 +383,3 @@ def _is_large(
         if url in after
     )
     return sum(sizes) >= LARGE
-
-
-def _places_differ(before: PushContext | None, after: PushContext) -> bool:
-    """Whether some proxy's view may be another one: its labels, what it serves or accepts, its Sidecar, or what is
-    selected by.
-    """
-    return before is None or any(
-        getattr(before, section) is not getattr(after, section)
-        for section in ("mesh", "workloads", "services", "endpoints", "sidecars", "authentication", "selectors")
-    )

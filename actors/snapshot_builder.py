@@ -85,9 +85,16 @@ async def _build(
             context: PushContext = stop.value
             break
         await trio.lowlevel.checkpoint()
+    _report(context, order.request, started, metrics)
+    request = _stamped(order.request, context)
+    history = built.history if built else History()
+    return SnapshotBuilt(context=context, request=request, history=history.added(number, request))
+
+
+def _report(context: PushContext, request: PushRequest, started: float, metrics: Metrics) -> None:
     took = trio.current_time() - started
     metrics.snapshot_time.observe(took)
-    metrics.debounce_time.observe(started - order.request.stages.seen_at)
+    metrics.debounce_time.observe(started - request.stages.seen_at)
     metrics.services.set(len(context.services.ordered))
     metrics.virtual_services.set(len(context.virtual_services.roots))
     log.info(
@@ -95,12 +102,9 @@ async def _build(
         snapshot=context.number,
         changed=len(context.changed),
         services=len(context.services.ordered),
-        causes=[cause.id for cause in order.request.causes.kept],
+        causes=[cause.id for cause in request.causes.kept],
         seconds=round(took, 6),
     )
-    request = _stamped(order.request, context)
-    history = built.history if built else History()
-    return SnapshotBuilt(context=context, request=request, history=history.added(number, request))
 
 
 def _stamped(request: PushRequest, context: PushContext) -> PushRequest:

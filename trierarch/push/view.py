@@ -158,6 +158,14 @@ def select_view(proxy: Proxy, context: PushContext) -> View:
     )
 
 
+def views_may_differ(before: PushContext | None, after: PushContext) -> bool:
+    """Whether some proxy may have another view in the second snapshot: cheap, and never wrongly no."""
+    return before is None or any(
+        getattr(before, section) is not getattr(after, section)
+        for section in ("mesh", "workloads", "services", "endpoints", "sidecars", "authentication", "selectors")
+    )
+
+
 def _outbound_key(
     proxy: Proxy, scope: ScopeKey, labels: Mapping[str, str], locality: Locality, context: PushContext
 ) -> OutboundKey:
