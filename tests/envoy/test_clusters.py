@@ -138,6 +138,14 @@ def test_the_resolution_decides_the_type(resolution, expected):
     assert clusters["outbound|80||api.example"]["type"] == expected
 
 
+@pytest.mark.parametrize("resolution", [Resolution.DNS, Resolution.DNS_ROUND_ROBIN])
+def test_addresses_that_are_raced(resolution):
+    """Of one name, and of both families, whichever the proxy itself has: Envoy connects to what answers first."""
+    api = external("api.example", resolution=resolution, races_addresses=True)
+    cluster = _clusters([api], endpoints={api: [endpoint("api.example")]})["outbound|80||api.example"]
+    assert (cluster["type"], cluster["dns_lookup_family"]) == ("LOGICAL_DNS", "ALL")
+
+
 def test_an_alias_has_no_clusters():
     """ExternalName services have no resources of their own."""
     assert [name for name in _clusters([service(resolution=Resolution.ALIAS)]) if name.startswith("outbound")] == []

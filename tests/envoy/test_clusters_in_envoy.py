@@ -130,9 +130,11 @@ def test_outbound_clusters_under_each_policy(name, secrets, tmp_path):
     bare = service("bare", ports=(TCP,), resolution=Resolution.PASSTHROUGH)
     api = external("api.example", ports=(HTTPS,))
     wild = external("*.example", ports=(HTTP,), resolution=Resolution.DYNAMIC_DNS)
-    services = [web, bare, api, wild]
+    raced = external("raced.example", ports=(HTTPS,), races_addresses=True)
+    services = [web, bare, api, wild, raced]
     rules = [rule(POLICIES[name], host=each.hostname, subsets=[subset("v1", version="v1")]) for each in services]
-    endpoints = {api: [endpoint("api.example", port=443, port_name="https", labels={"version": "v1"})]}
+    named = {"port": 443, "port_name": "https", "labels": {"version": "v1"}}
+    endpoints = {each: [endpoint(each.hostname, **named)] for each in (api, raced)}
     settings = mesh(outbound_traffic_policy=MeshOutboundTrafficPolicy(mode=MeshOutboundMode.ALLOW_ANY_DYNAMIC_DNS))
     key = outbound_key(capabilities=Capabilities(secrets=secrets))
     clusters = generated(

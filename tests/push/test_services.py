@@ -160,6 +160,24 @@ def test_resolution_of_a_service_entry(resolution, expected):
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
+        ("resolution: DNS", True),
+        ("resolution: DNS_ROUND_ROBIN", True),
+        ("resolution: DNS, endpoints: [{address: c.d}]", True),
+        ("resolution: DNS, endpoints: [{address: c.d}, {address: e.f}]", False),
+        ("resolution: DNS, workloadSelector: {labels: {a: b}}", False),
+        ("resolution: STATIC, endpoints: [{address: 1.2.3.4}]", False),
+    ],
+)
+def test_who_races_addresses(body, expected):
+    """networking.md §2.3: where the author says so, and clients resolve one name."""
+    metadata = "metadata: {annotations: {istio.io/connect-strategy: RACE_FIRST_TCP_CONNECT}}"
+    assert only(snapshot(f"ServiceEntry a/x: {{hosts: [a.b], {metadata}, {body}}}")).races_addresses is expected
+    assert only(snapshot(f"ServiceEntry a/x: {{hosts: [a.b], {body}}}")).races_addresses is False
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
         ("hosts: [a.b], resolution: DNS", ("240.240.0.1",)),
         ("hosts: [a.b], resolution: NONE", ()),
         ("hosts: [a.b], resolution: DNS, addresses: [1.2.3.4]", ()),

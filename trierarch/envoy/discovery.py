@@ -89,7 +89,7 @@ def set_discovery(
         _set_original_destination(cluster, outline)
     # A rule can make a DNS service's cluster one of the original destination; the settings stay, without effect.
     if outline.service.resolution in (Resolution.DNS, Resolution.DNS_ROUND_ROBIN):
-        _set_dns(cluster, mesh, lookup_family)
+        _set_dns(cluster, mesh, ClusterDnsLookupFamily.ALL if outline.service.races_addresses else lookup_family)
 
 
 def service_dns_cache(host: str, family: ClusterDnsLookupFamily) -> DnsCacheConfig:

@@ -110,7 +110,7 @@ def _discovery(service: Service, mesh: Mesh, for_router: bool) -> Discovery | No
         case Resolution.CLIENT_SIDE:
             return Discovery.EDS
         case Resolution.DNS:
-            return Discovery.STRICT_DNS
+            return Discovery.LOGICAL_DNS if service.races_addresses else Discovery.STRICT_DNS
         case Resolution.DNS_ROUND_ROBIN:
             return Discovery.LOGICAL_DNS
         case Resolution.PASSTHROUGH:

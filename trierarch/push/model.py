@@ -109,7 +109,8 @@ class Service:
     `addresses` maps a cluster to the service's virtual IPs there; `default_address` is the first of the defining
     cluster or UNSPECIFIED_ADDRESS, and may be a CIDR. `export_to` is never empty: the mesh default is filled in, "." is
     replaced by the namespace. `selector` is the Kubernetes label selector, None without one. `subject_alt_names` are
-    SANs stated by the user. `id` follows from the first two fields; it is asked for too often to be made each time.
+    SANs stated by the user. `races_addresses`: its one name is resolved by clients, who connect to the address that
+    answers first. `id` follows from the first two fields; it is asked for too often to be made each time.
     """
 
     hostname: str
@@ -133,6 +134,7 @@ class Service:
     aliases: tuple[Hostname, ...] = ()
     publish_not_ready: bool = False
     headless: bool = False
+    races_addresses: bool = False
     id: Hostname = field(init=False)
 
     def __post_init__(self) -> None:

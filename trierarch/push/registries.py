@@ -147,7 +147,16 @@ def _service_of_host(
         subject_alt_names=spec.subject_alt_names,
         labels=source.labels,
         traffic_distribution=DISTRIBUTIONS.get(stated.lower(), TrafficDistribution.ANY),
+        races_addresses=_races_addresses(source),
     )
+
+
+def _races_addresses(source: ConfigObject[ServiceEntry]) -> bool:
+    """Whether its author wants that, and there is one name: Envoy races the addresses of one name only."""
+    spec = source.spec
+    wanted = source.annotations.get(names.CONNECT_STRATEGY, "") == names.RACE_FIRST_TCP_CONNECT
+    is_dns = spec.resolution in (ResolutionMode.DNS, ResolutionMode.DNS_ROUND_ROBIN)
+    return wanted and is_dns and spec.workload_selector is None and len(spec.endpoints) <= 1
 
 
 def _without_host_mask(address: str) -> str:
