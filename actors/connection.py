@@ -27,6 +27,7 @@ from actors.messages import (
     ConnectionOpened,
     FirstConfigurationAcked,
     Generate,
+    GenerationFailed,
     Placed,
     PushRecorded,
     PushTo,
@@ -39,7 +40,7 @@ from actors.messages import (
 )
 from actors.ports import StreamClosed
 from actors.slot import Slot, push_record, sent_record
-from protocol.errors import RemoteError
+from protocol.errors import LocalError, RemoteError
 from protocol.xds.bounds import NameBounds
 from protocol.xds.events import Acked, Asked, Event, Nacked, NotServed, StaleNonce, Unsubscribed
 from protocol.xds.session import HEALTH
@@ -292,10 +293,13 @@ class Connection:
         place = self._place
         if not types or place is None:
             return {}
-        return await ask(
+        answer: Mapping[str, ResourceSet] | GenerationFailed = await ask(
             self._outlets.generator,
             lambda reply: Generate(view=place.view, scope=place.scope, context=place.context, types=types, reply=reply),
         )
+        if isinstance(answer, GenerationFailed):
+            raise LocalError(f"there is no configuration for {self._slot.name}: {answer.reason}")
+        return answer
 
     async def _respond(self, type_url: str, resources: ResourceSet, *, following: bool) -> Response | None:
         self._slot.session, response = self._slot.session.respond(type_url, resources, following=following)

@@ -3,16 +3,21 @@
 Owns: the memo (inputs -> encoded resources) and the shared parts of the newest snapshot.
 Receives: `Generate` from the push scheduler and from connections.
 Sends: the answer, on the reply channel of the question.
-Dies when: a generator breaks a rule of its own.
+Dies when: nothing known. A generator that breaks a rule of its own would do it again: the answer says so instead.
 Recovers by: starting with an empty memo; whoever waits for an answer is told and asks again.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
+from actors.logs import get_logger
+from actors.messages import GenerationFailed
+from actors.supervision import attempt
+from actors.tree import Crashed, describe
 from trierarch.envoy.generate import generate_set
 from trierarch.envoy.memo import Memo
 from trierarch.envoy.outlook import Outlook
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
     from actors.metrics import Metrics
     from protocol.xds.resources import ResourceSet
     from trierarch.push.steps import Steps
+
+log = get_logger("generator")
 
 
 async def run(
@@ -40,9 +47,16 @@ async def run(
         question = await inbox.receive()
         with question.reply as reply:
             hits, misses = memo.hits, memo.misses
-            reply.answer(await _generate(question, memo, parts))
+            outcome = await attempt(partial(_generate, question, memo, parts))
+            reply.answer(_failed(question, outcome.error) if isinstance(outcome, Crashed) else outcome)
             metrics.memo_lookups.labels("hit").inc(memo.hits - hits)
             metrics.memo_lookups.labels("miss").inc(memo.misses - misses)
+
+
+def _failed(question: Generate, error: Exception) -> GenerationFailed:
+    scope = question.scope.key
+    log.error("generation_failed", namespace=scope.namespace, types=list(question.types), exc_info=error)
+    return GenerationFailed(reason=describe(error))
 
 
 async def _generate(question: Generate, memo: Memo, parts: PartCache) -> dict[str, ResourceSet]:

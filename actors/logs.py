@@ -45,6 +45,8 @@ EVENTS: Mapping[str, str] = {
     "batch_released": "A batch of `events` goes to the snapshot builder after it `waited` and was `quiet`, in seconds.",
     # snapshot builder
     "snapshot_built": "A snapshot is built; `changed` push keys differ from the one before, `causes` led to it.",
+    # generator
+    "generation_failed": "Resources of `types` cannot be built for a view in `namespace`: a bug.",
     # streams
     "xds_opened": "The xDS port is open: the first snapshot is built.",
     "peer_dismissed": "A connection was ended because its client broke HTTP/2's rules or exceeded a budget (GOAWAY).",

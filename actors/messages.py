@@ -127,7 +127,14 @@ class Generate:
     scope: SidecarScope
     context: PushContext
     types: tuple[str, ...]
-    reply: Reply[Mapping[str, ResourceSet]]
+    reply: Reply[Mapping[str, ResourceSet] | GenerationFailed]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationFailed:
+    """The answer when a generator breaks a rule of its own: a bug of ours, and trouble for this view only."""
+
+    reason: str
 
 
 ToGenerator = Generate

@@ -23,6 +23,7 @@ from actors.messages import (
     ConnectionOpened,
     FirstConfigurationAcked,
     Generate,
+    GenerationFailed,
     Placed,
     PushRecorded,
     PushTo,
@@ -316,7 +317,11 @@ class Scheduler:
         self._built[view] = built = {url: known for url, known in before.items() if url not in affected}
         types = affected & self._fleet.types(view)
         if types and self._context is not None:
-            built.update(await self._generate(view, tuple(sorted(types)), self._context))
+            answer = await self._generate(view, tuple(sorted(types)), self._context)
+            if isinstance(answer, GenerationFailed):
+                self._report_failure(view, due, self._context, answer.reason)
+                return
+            built.update(answer)
         large = {delta: _is_large(before, built, types, delta) for delta in (True, False)}
         now = trio.current_time()
         for member in self._fleet.members(view):
@@ -325,7 +330,17 @@ class Scheduler:
                 own = member.name in due.own
                 self._queue.offer(member.name, request, now, large=own or large[member.delta])
 
-    async def _generate(self, view: View, types: tuple[str, ...], context: PushContext) -> Mapping[str, ResourceSet]:
+    def _report_failure(self, view: View, due: Due, context: PushContext, reason: str) -> None:
+        """The members of a view keep what they have; each is told of in a record."""
+        skipped = {"all": f"cannot be generated: {reason}"}
+        for member in self._fleet.members(view):
+            request = due.of(member.name)
+            if request is not None:
+                self._outlets.journal.post(PushRecorded(record=self._skip_record(member, request, context, skipped)))
+
+    async def _generate(
+        self, view: View, types: tuple[str, ...], context: PushContext
+    ) -> Mapping[str, ResourceSet] | GenerationFailed:
         scope = await self._scope(view.outbound.scope, context)
         return await ask(
             self._outlets.generator,

@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
@@ -47,7 +47,7 @@ from actors.tree import (
 from protocol.errors import LocalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
 __all__ = [
     "Child",
@@ -59,10 +59,13 @@ __all__ = [
     "Strategy",
     "SupervisorHandle",
     "SupervisorSpec",
+    "attempt",
     "supervise",
 ]
 
 log = get_logger()
+
+ResultT = TypeVar("ResultT")
 
 _ERRORS = frozenset({"child_crashed", "shutdown_overdue", "intensity_exceeded"})
 
@@ -397,6 +400,14 @@ async def supervise(
 ) -> None:
     """Run a tree until cancelled; `started()` when all its children are up. Raises `IntensityExceeded`."""
     await _Supervisor(spec, handle or SupervisorHandle()).run(task_status)
+
+
+async def attempt(work: Callable[[], Awaitable[ResultT]]) -> ResultT | Crashed:
+    """Do a piece of work that may fail by itself, without taking along the actor that does it for others."""
+    try:
+        return await work()
+    except Exception as error:  # noqa: BLE001 - whatever it is, whoever asked for the work is told
+        return Crashed(error)
 
 
 async def _cancel_when_cancelled(scope: trio.CancelScope) -> None:
