@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 TICK = 2.0
 """Seconds after which a stamp can be trusted. Coarse, for the clocks of network file systems differ from ours."""
 
+LARGEST_FILE = 64 * 1024 * 1024
+"""Bytes. A list of all objects of a large cluster has a few megabytes; a file is read as a whole."""
+
 LINKS = 40
 """As many links in a row are followed as Linux does (man 7 path_resolution)."""
 
@@ -198,6 +201,8 @@ def _look_at(path: Path, known: Stamp | None) -> Seen[bytes] | None:
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file")
+    if status.st_size > LARGEST_FILE:
+        raise OSError(errno.EFBIG, f"larger than {LARGEST_FILE >> 20} MiB")
     stamp = Stamp(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     if stamp == known:
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -18,10 +19,10 @@ from yaml.reader import ReaderError
 
 from trierarch.config.findings import Rejected
 from trierarch.config.scalars import describe
-from trierarch.config.yaml_values import Unreadable, load_yaml
+from trierarch.config.yaml_values import MAX_DEPTH, Unreadable, load_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from trierarch.config.objects import Origin
 
@@ -134,16 +135,35 @@ def _load_json(text: str) -> object:
         value: object = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
     except json.JSONDecodeError as fault:
         raise Unreadable(fault.lineno - 1, f"not JSON: {fault.msg}") from None
-    except (ValueError, RecursionError) as fault:
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as fault:
         raise Unreadable(0, f"not JSON that can be read: {fault}") from None
+    _check_depth(value)
     return value
+
+
+def _check_depth(value: object) -> None:
+    """JSON may be as deep as YAML, and no deeper: whoever reads the values may recurse."""
+    level, depth = [value], 0
+    while level := [inner for outer in level if isinstance(outer, dict | list) for inner in _inside(outer)]:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise _too_deep()
+
+
+def _inside(value: dict[str, object] | list[object]) -> Iterable[object]:
+    return value.values() if isinstance(value, dict) else value
+
+
+def _too_deep() -> Unreadable:
+    return Unreadable(0, f"nested more than {MAX_DEPTH} levels deep")
 
 
 def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
     entries = dict(pairs)
     if len(entries) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise Unreadable(0, f'the key "{twice}" is there twice')
     return entries
 
