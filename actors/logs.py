@@ -45,6 +45,7 @@ EVENTS: Mapping[str, str] = {
     "batch_released": "A batch of `events` goes to the snapshot builder after it `waited` and was `quiet`, in seconds.",
     # snapshot builder
     "snapshot_built": "A snapshot is built; `changed` push keys differ from the one before, `causes` led to it.",
+    "snapshot_failed": "No snapshot could be built of the changes with these `causes`: a bug. The last one stays.",
     # generator
     "generation_failed": "Resources of `types` cannot be built for a view in `namespace`: a bug.",
     # streams

@@ -1,15 +1,17 @@
 """Builds the snapshot: one build at a time, in steps, so that the event loop is never held.
 
-Owns: the last snapshot that it handed on, with the history of requests that led to it.
+Owns: the last snapshot that it handed on, with the history of requests that led to it, and what could not be built.
 Receives: `BuildSnapshot` from the debouncer, `ResendSnapshot` from a restarted scheduler.
 Sends: `SnapshotBuilt` to the push scheduler, `BuilderIdle` to the debouncer.
-Dies when: a processor breaks a rule of its own.
+Dies when: nothing known. A processor that breaks a rule of its own would do it again: proxies keep the last snapshot,
+    and the next change is another attempt.
 Recovers by: asking intake to resend everything; the next build is a cold one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, assert_never
 
@@ -17,8 +19,11 @@ import trio
 
 from actors.logs import get_logger
 from actors.messages import BuilderIdle, BuildSnapshot, CausesSettled, ResendConfig, ResendSnapshot, SnapshotBuilt
+from actors.supervision import attempt
+from actors.tree import Crashed
 from trierarch.push.history import History
 from trierarch.push.processors import ContextSettings, build_push_context
+from trierarch.push.request import PushRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +31,8 @@ if TYPE_CHECKING:
     from actors.mailbox import Mailbox
     from actors.messages import ToDebouncer, ToIntake, ToPushScheduler, ToSnapshotBuilder
     from actors.metrics import Metrics
+    from trierarch.config.store import ConfigView
     from trierarch.push.context import PushContext
-    from trierarch.push.request import PushRequest
 
 log = get_logger("snapshot_builder")
 
@@ -54,41 +59,63 @@ async def run(
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Build whatever is asked for, for ever."""
-    built: SnapshotBuilt | None = None
+    builder = Builder(outlets, settings, metrics, numbers)
     outlets.debouncer.post(BuilderIdle())
     outlets.intake.post(ResendConfig(asked_by="snapshot_builder"))
     task_status.started()
     while True:
-        match await inbox.receive():
-            case BuildSnapshot() as order:
-                built = await _build(order, built, settings, metrics, next(numbers))
-                await outlets.scheduler.send(built)
-                outlets.debouncer.post(BuilderIdle())
-                outlets.intake.post(CausesSettled(causes=order.request.causes))
+        await builder.handle(await inbox.receive())
+
+
+class Builder:
+    """The state of one life of the actor. What is `owed` was asked for and could not be built."""
+
+    def __init__(self, outlets: Outlets, settings: ContextSettings, metrics: Metrics, numbers: Iterator[int]) -> None:
+        self._outlets = outlets
+        self._settings = settings
+        self._metrics = metrics
+        self._numbers = numbers
+        self._built: SnapshotBuilt | None = None
+        self._owed = PushRequest()
+
+    async def handle(self, message: ToSnapshotBuilder) -> None:
+        """Step by one message."""
+        match message:
+            case BuildSnapshot(view=view, request=request):
+                await self._try(view, self._owed.merged(request))
+                self._outlets.debouncer.post(BuilderIdle())
             case ResendSnapshot():
-                if built is not None:
-                    await outlets.scheduler.send(built)
+                if self._built is not None:
+                    await self._outlets.scheduler.send(self._built)
             case never:
                 assert_never(never)
 
+    async def _try(self, view: ConfigView, request: PushRequest) -> None:
+        """Build and hand on; what cannot be built is owed with the next."""
+        outcome = await attempt(partial(self._build, view, request))
+        if isinstance(outcome, Crashed):
+            self._owed = request
+            log.error("snapshot_failed", causes=_ids(request), exc_info=outcome.error)
+            return
+        self._built, self._owed = outcome, PushRequest()
+        await self._outlets.scheduler.send(outcome)
+        self._outlets.intake.post(CausesSettled(causes=request.causes))
 
-async def _build(
-    order: BuildSnapshot, built: SnapshotBuilt | None, settings: ContextSettings, metrics: Metrics, number: int
-) -> SnapshotBuilt:
-    started = trio.current_time()
-    previous = built.context if built else None
-    steps = build_push_context(order.view, settings, previous, number)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            context: PushContext = stop.value
-            break
-        await trio.lowlevel.checkpoint()
-    _report(context, order.request, started, metrics)
-    request = _stamped(order.request, context)
-    history = built.history if built else History()
-    return SnapshotBuilt(context=context, request=request, history=history.added(number, request))
+    async def _build(self, view: ConfigView, request: PushRequest) -> SnapshotBuilt:
+        started = trio.current_time()
+        previous = self._built.context if self._built else None
+        steps = build_push_context(view, self._settings, previous, next(self._numbers))
+        while True:
+            try:
+                next(steps)
+            except StopIteration as stop:
+                context: PushContext = stop.value
+                break
+            await trio.lowlevel.checkpoint()
+        _report(context, request, started, self._metrics)
+        request = _stamped(request, context)
+        history = self._built.history if self._built else History()
+        return SnapshotBuilt(context=context, request=request, history=history.added(context.number, request))
 
 
 def _report(context: PushContext, request: PushRequest, started: float, metrics: Metrics) -> None:
@@ -102,7 +129,7 @@ def _report(context: PushContext, request: PushRequest, started: float, metrics:
         snapshot=context.number,
         changed=len(context.changed),
         services=len(context.services.ordered),
-        causes=[cause.id for cause in request.causes.kept],
+        causes=_ids(request),
         seconds=round(took, 6),
     )
 
@@ -111,3 +138,7 @@ def _stamped(request: PushRequest, context: PushContext) -> PushRequest:
     forced = request.forced or any(key.kind == "MeshConfig" for key in context.changed)
     stages = replace(request.stages, built_at=trio.current_time())
     return replace(request, keys=context.changed, forced=forced, stages=stages)
+
+
+def _ids(request: PushRequest) -> list[int]:
+    return [cause.id for cause in request.causes.kept]

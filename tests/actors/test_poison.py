@@ -1,10 +1,10 @@
-"""A bug in the generation for one view is the trouble of that view's proxies, not of the whole mesh."""
+"""A bug of ours that some object or client brings to light costs as little as possible, and not the control plane."""
 
 from __future__ import annotations
 
 import pytest
 
-from actors import generator
+from actors import generator, snapshot_builder
 from tests.actors.fake_stream import FakeEnvoy
 from tests.actors.meshes import SHOP, routing
 from tests.actors.system import start_mesh
@@ -56,3 +56,32 @@ async def test_a_client_that_is_served_keeps_what_it_has(nursery, curse, autojum
     assert record.skipped == {"all": "cannot be generated: ZeroDivisionError: a bug"}
     mesh.envoys.remove(cursed)
     mesh.check()
+
+
+async def test_without_a_new_snapshot_the_last_one_stays(nursery, monkeypatch, lines, autojump_clock):
+    """While an object cannot be built proxies keep what they have, and may connect; when it has gone all is as it was,
+    and what was not built meanwhile is pushed with its causes.
+    """
+    build = snapshot_builder.build_push_context
+
+    def fail(view, *arguments):
+        if any(key.name == "cursed" for key in view.table("VirtualService")):
+            raise ZeroDivisionError("a bug")
+        return (yield from build(view, *arguments))
+
+    monkeypatch.setattr(snapshot_builder, "build_push_context", fail)
+    mesh = await start_mesh(nursery, SHOP, envoys=[FakeEnvoy("web-1.shop", "10.1.0.1", delta=True)])
+    mesh.records.clear()
+    mesh.edit("VirtualService shop/cursed: {hosts: [x], http: [{route: [{destination: {host: web}}]}]}")
+    await mesh.settle()
+    mesh.edit(routing(2))
+    await mesh.connect("web-2.shop", "10.1.0.2")
+    await mesh.settle()
+    assert mesh.restarts() == {}
+    assert mesh.envoys[1].client.held == mesh.envoys[0].client.held
+    assert len([line for line in lines if line["event"] == "snapshot_failed"]) == 2
+    mesh.delete("VirtualService", "shop/cursed")
+    await mesh.settle()
+    mesh.check()
+    record = mesh.records_of(mesh.envoys[0])[-1]
+    assert [cause.name for cause in record.causes.kept] == ["cursed", "web", "cursed"]
