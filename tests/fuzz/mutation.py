@@ -50,10 +50,10 @@ def fields_of(data: bytes) -> Iterator[bytes]:
         at = end
 
 
-def mutate_document(random: Random, document: object, others: Sequence[object]) -> object:
+def mutate_document(random: Random, document: object, others: Sequence[object], most: int = 4) -> object:
     """A document of plain values with a few changes: values dropped, replaced, or taken from others."""
     document = deepcopy(document)
-    for _ in range(random.randint(1, 4)):
+    for _ in range(random.randint(1, most)):
         places = list(_places(document))
         if not places:
             break

@@ -12,7 +12,10 @@ import yaml
 from tests.config.specimens import SPECIMENS
 from tests.fuzz.mutation import mutate_document, mutate_text
 from tests.push.fixtures import built, scope_of, sidecar, view_in
+from trierarch.config.admission import Admitted, Refused
 from trierarch.config.folder import Folder, FolderChange, FolderState, update_folder
+from trierarch.config.mesh_files import read_mesh_config
+from trierarch.config.objects import Origin
 from trierarch.config.store import ConfigView
 from trierarch.envoy.generate import PARTS, generate
 from trierarch.envoy.memo import Memo
@@ -85,6 +88,46 @@ def mutated(random: Random, number: int) -> str:
     return mutate_text(random, text, CORPUS) if random.random() < 0.4 else text
 
 
+MESH = yaml.safe_load("""
+trustDomain: example.org
+trustDomainAliases: [old.example.org]
+rootNamespace: istio-system
+accessLogFile: /dev/stdout
+accessLogEncoding: JSON
+accessLogFormat: '{"a": "%START_TIME%", "b": {"c": "%REQ(X)%"}}'
+connectTimeout: 5s
+protocolDetectionTimeout: 100ms
+h2UpgradePolicy: UPGRADE
+enableAutoMtls: true
+enableTracing: true
+outboundTrafficPolicy: {mode: ALLOW_ANY}
+inboundTrafficPolicy: {mode: PASSTHROUGH}
+localityLbSetting: {enabled: true, failover: [{from: r1, to: r2}], failoverPriority: [topology.istio.io/network]}
+tcpKeepalive: {probes: 3, time: 10s, interval: 1s}
+defaultConfig:
+  discoveryAddress: istiod:15012
+  concurrency: 2
+  tracing: {zipkin: {address: "zipkin:9411"}, sampling: 5, customTags: {a: {literal: {value: b}}}}
+  proxyMetadata: {A: b}
+  holdApplicationUntilProxyStarts: true
+defaultServiceExportTo: ["*"]
+defaultVirtualServiceExportTo: ["."]
+defaultDestinationRuleExportTo: ["*"]
+serviceSettings: [{settings: {clusterLocal: true}, hosts: ["*.a.svc.cluster.local"]}]
+discoverySelectors: [{matchLabels: {team: a}}, {matchExpressions: [{key: b, operator: In, values: [c]}]}]
+defaultHttpRetryPolicy: {attempts: 2, retryOn: "5xx", perTryTimeout: 1s}
+pathNormalization: {normalization: MERGE_SLASHES}
+meshMTLS: {minProtocolVersion: TLSV1_3}
+extensionProviders:
+- {name: zipkin, zipkin: {service: zipkin.shop.svc.cluster.local, port: 9411}}
+- {name: otel, opentelemetry: {service: otel.shop.svc.cluster.local, port: 4317}}
+- {name: log, envoyFileAccessLog: {path: /dev/stdout, logFormat: {labels: {a: "%PROTOCOL%"}}}}
+- {name: als, envoyHttpAls: {service: als.shop.svc.cluster.local, port: 8080, logName: x}}
+- {name: authz, envoyExtAuthzHttp: {service: auth.shop.svc.cluster.local, port: 80, timeout: 1s}}
+defaultProviders: {tracing: [zipkin], accessLogging: [log]}
+""")
+
+
 def read(state: FolderState, text: str) -> tuple[FolderState, FolderChange]:
     """The folder after its one file has this text."""
     data = text.encode("utf-8", "surrogatepass")
@@ -143,6 +186,34 @@ def test_mutated_documents() -> None:
 def test_ten_thousand_mutated_documents(seed) -> None:
     """A thousand for each seed, built forty at a time."""
     assert sum(play(100 + seed, 1000, together=40).values()) == 1000
+
+
+def play_meshes(seed: int, cases: int) -> dict[str, int]:
+    """Read so many mutated MeshConfigs, and build a mesh of services with each that is in force."""
+    random, outcomes = Random(seed), {"in force": 0, "reported": 0}
+    services = [each for text in CORPUS[::2] for each in read(FolderState(), text)[1].upserts]
+    origin = Origin(source="mesh", path="mesh.yaml")
+    for _ in range(cases):
+        text = yaml.dump(mutate_document(random, MESH, (MESH, *DOCUMENTS), most=2), allow_unicode=True)
+        match read_mesh_config(text.encode("utf-8", "surrogatepass"), origin, "Kubernetes"):
+            case Admitted(object=mesh):
+                outcomes["in force"] += 1
+                build(ConfigView().apply((*services, mesh), ())[0])
+            case Refused(findings=findings):
+                outcomes["reported"] += 1
+                assert all(each.reason for each in findings)
+    return outcomes
+
+
+def test_mutated_mesh_configs() -> None:
+    """A few dozen: nothing is raised, and both outcomes occur."""
+    assert min(play_meshes(1, 60).values()) > 5
+
+
+@pytest.mark.slow
+def test_many_mutated_mesh_configs() -> None:
+    """Five hundred."""
+    assert sum(play_meshes(2, 500).values()) == 500
 
 
 def test_unmutated_documents_are_fine() -> None:
