@@ -1,6 +1,6 @@
 """Builds resources: the one owner of the memo, so nobody fills a cache of somebody else's.
 
-Owns: the memo (inputs -> encoded resources) and the shared parts of the newest snapshot.
+Owns: the memo (inputs -> encoded resources), and the outlooks and parts of the newest snapshot.
 Receives: `Generate` from the push scheduler and from connections.
 Sends: the answer, on the reply channel of the question.
 Dies when: nothing known. A generator that breaks a rule of its own would do it again: the answer says so instead.
@@ -20,10 +20,12 @@ from actors.supervision import attempt
 from actors.tree import Crashed, describe
 from trierarch.envoy.generate import generate_set
 from trierarch.envoy.memo import Memo
-from trierarch.envoy.outlook import Outlook
+from trierarch.envoy.outlook import Outlooks
 from trierarch.envoy.part_cache import PartCache
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from actors.mailbox import Mailbox
     from actors.messages import Generate, ToGenerator
     from actors.metrics import Metrics
@@ -41,16 +43,17 @@ async def run(
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Answer questions for ever, one at a time."""
-    memo, parts = Memo(memo_size), PartCache()
+    generator = Generator(memo_size)
+    hit, miss = metrics.memo_lookups.labels("hit"), metrics.memo_lookups.labels("miss")
     task_status.started()
     while True:
         question = await inbox.receive()
         with question.reply as reply:
-            hits, misses = memo.hits, memo.misses
-            outcome = await attempt(partial(_generate, question, memo, parts))
+            hits, misses = generator.memo.hits, generator.memo.misses
+            outcome = await attempt(partial(generator.generate, question))
             reply.answer(_failed(question, outcome.error) if isinstance(outcome, Crashed) else outcome)
-            metrics.memo_lookups.labels("hit").inc(memo.hits - hits)
-            metrics.memo_lookups.labels("miss").inc(memo.misses - misses)
+            hit.inc(generator.memo.hits - hits)
+            miss.inc(generator.memo.misses - misses)
 
 
 def _failed(question: Generate, error: Exception) -> GenerationFailed:
@@ -59,12 +62,22 @@ def _failed(question: Generate, error: Exception) -> GenerationFailed:
     return GenerationFailed(reason=describe(error))
 
 
-async def _generate(question: Generate, memo: Memo, parts: PartCache) -> dict[str, ResourceSet]:
-    outlook = Outlook(key=question.view.outbound, scope=question.scope, context=question.context)
-    sets = {}
-    for type_url in question.types:
-        sets[type_url] = await _drive(generate_set(question.view, outlook, type_url, memo, parts))
-    return sets
+class Generator:
+    """The state of one life of the actor."""
+
+    def __init__(self, memo_size: int) -> None:
+        self.memo = Memo(memo_size)
+        self._parts = PartCache()
+        self._outlooks = Outlooks()
+
+    async def generate(self, question: Generate) -> Mapping[str, ResourceSet]:
+        """The sets that are asked for."""
+        view = question.view
+        outlook = self._outlooks.find(view.outbound, question.scope, question.context)
+        return {
+            type_url: await _drive(generate_set(view, outlook, type_url, self.memo, self._parts))
+            for type_url in question.types
+        }
 
 
 async def _drive(steps: Steps[ResourceSet]) -> ResourceSet:

@@ -15,9 +15,8 @@ from trierarch.config.objects import AnyObject, Origin
 from trierarch.envoy.listeners import narrow_outbound_listeners, plan_outbound_listeners
 from trierarch.envoy.listeners_inbound import plan_inbound_listeners
 from trierarch.envoy.memo import Memo
-from trierarch.envoy.outbound_view import select_outbound_view
 from trierarch.envoy.outlook import Outlook
-from trierarch.envoy.routes import plan_outbound_routes
+from trierarch.envoy.routes import narrow_outbound_routes, plan_outbound_routes
 from trierarch.envoy.types import LISTENER, ROUTE
 from trierarch.push.model import PortProtocol, Service, ServicePort
 from trierarch.push.route_names import with_full_names
@@ -116,12 +115,12 @@ def outlook(here: SidecarScope, key=STOCK, snapshot=NOTHING) -> Outlook:
 
 def planned_listeners(here: SidecarScope, key=STOCK, snapshot=NOTHING) -> Plan:
     """The plan of a view's outbound listeners, without anything remembered."""
-    return plan_outbound_listeners(narrow_outbound_listeners(outlook(here, key, snapshot), key.telemetry), Memo(10_000))
+    return plan_outbound_listeners(narrow_outbound_listeners(outlook(here, key, snapshot)), key.telemetry, Memo(10_000))
 
 
 def planned_routes(here: SidecarScope, key=STOCK, snapshot=NOTHING) -> Plan:
     """The plan of a view's route configurations."""
-    return plan_outbound_routes(select_outbound_view(outlook(here, key, snapshot)), Memo(10_000))
+    return plan_outbound_routes(narrow_outbound_routes(outlook(here, key, snapshot)), Memo(10_000))
 
 
 def listeners(here: SidecarScope, key=STOCK, snapshot=NOTHING) -> dict[str, dict]:

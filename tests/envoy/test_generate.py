@@ -1,19 +1,22 @@
 """Parts and sets: what is built once, what is shared, what keeps its identity over snapshots."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from protocol.xds.resources import EMPTY, Resource, build_resource
-from tests.envoy.samples import inbound_key, outbound_key
+from tests.envoy.samples import inbound_key, outbound_key, scope
 from trierarch.envoy.generate import LOOKUPS_PER_STEP, InboundPart, NarrowedPart, OutboundPart, generate, generate_parts
 from trierarch.envoy.memo import Memo
-from trierarch.envoy.outlook import Outlook
+from trierarch.envoy.outlook import Outlook, Outlooks
 from trierarch.envoy.part_cache import PartCache
 from trierarch.envoy.units import Piece, Splice, Unit
+from trierarch.push.context import PushContext
 from trierarch.push.model import Locality
 from trierarch.push.steps import run_steps
 from trierarch.push.view import View
 
 SIDECAR_VIEW = View(outbound=outbound_key(), inbound=inbound_key())
+SCOPE = scope()
 
 
 @dataclass(frozen=True)
@@ -59,13 +62,12 @@ def _outlook(context, view=SIDECAR_VIEW):
     return Outlook(key=view.outbound, scope=None, context=context)
 
 
-def test_equal_questions_get_the_same_set():
-    """Asking twice about one snapshot gives one object and asks the memo for nothing."""
-    memo, cache = Memo(100), PartCache()
-    snapshot = Snapshot(1, (("a", "1"),))
-    first = _build(snapshot, memo=memo, cache=cache)
+def test_an_outlook_is_asked_once():
+    """Asking twice about one outlook gives one object and asks the memo for nothing."""
+    memo, cache, outlook = Memo(100), PartCache(), _outlook(Snapshot(1, (("a", "1"),)))
+    first = run_steps(generate_parts(TABLE, SIDECAR_VIEW, outlook, memo, cache))
     lookups = memo.hits + memo.misses
-    assert _build(snapshot, memo=memo, cache=cache) is first
+    assert run_steps(generate_parts(TABLE, SIDECAR_VIEW, outlook, memo, cache)) is first
     assert memo.hits + memo.misses == lookups
 
 
@@ -138,9 +140,9 @@ def test_the_event_loop_gets_its_turn():
     """Each unit that is really built ends a step; of remembered ones, so many make one step."""
     memo = Memo(1000)
     pairs = tuple((f"r{number}", "x") for number in range(3 * LOOKUPS_PER_STEP))
-    table, outlook = (OutboundPart("pairs", _plan_pairs),), _outlook(Snapshot(1, pairs))
-    cold = sum(1 for _ in generate_parts(table, SIDECAR_VIEW, outlook, memo, PartCache()))
-    warm = sum(1 for _ in generate_parts(table, SIDECAR_VIEW, outlook, memo, PartCache()))
+    table, outlook = (OutboundPart("pairs", _plan_pairs),), partial(_outlook, Snapshot(1, pairs))
+    cold = sum(1 for _ in generate_parts(table, SIDECAR_VIEW, outlook(), memo, PartCache()))
+    warm = sum(1 for _ in generate_parts(table, SIDECAR_VIEW, outlook(), memo, PartCache()))
     assert cold == len(pairs) + 3
     assert warm == 3
 
@@ -168,12 +170,26 @@ def test_a_part_of_equal_inputs_is_not_planned_again():
 
 
 def test_parts_that_nobody_holds_are_forgotten():
-    """A view that has gone leaves nothing behind once a newer snapshot is asked for."""
-    memo, cache = Memo(1), PartCache()
-    _build(Snapshot(1, (("a", "1"),)), memo=memo, cache=cache)
-    other = replace(SIDECAR_VIEW, outbound=outbound_key(dns_domain="other"))
-    _build(Snapshot(2, (("a", "1"),)), view=other, memo=memo, cache=cache)
-    assert len(cache) == 2
+    """What a client was sent is kept by its session, what will be sent by the outlook; nothing else is kept."""
+    memo, cache, outlooks = Memo(1), PartCache(), Outlooks()
+    first, second = (PushContext(number=number) for number in (1, 2))
+    outlook = outlooks.find(SIDECAR_VIEW.outbound, SCOPE, first)
+    run_steps(generate_parts((InboundPart("own", _plan_own),), SIDECAR_VIEW, outlook, memo, cache))
+    del outlook
+    assert len(cache) == 1
+    outlooks.find(SIDECAR_VIEW.outbound, SCOPE, second)
+    assert len(cache) == 0
+
+
+def test_the_outlooks_of_the_newest_snapshot_are_kept():
+    """One for all who ask with one key; whoever asks late about an older snapshot gets one of his own."""
+    outlooks, key = Outlooks(), SIDECAR_VIEW.outbound
+    old, new = PushContext(number=1), PushContext(number=2)
+    assert outlooks.find(key, SCOPE, old) is outlooks.find(key, SCOPE, old)
+    newest = outlooks.find(key, SCOPE, new)
+    assert outlooks.find(key, SCOPE, old).context is old
+    assert outlooks.find(key, SCOPE, new) is newest
+    assert outlooks.find(outbound_key(dns_domain="other"), SCOPE, new) is not newest
 
 
 def test_a_type_of_which_nothing_is_generated_has_the_empty_set():

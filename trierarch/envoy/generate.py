@@ -28,7 +28,7 @@ from trierarch.envoy.listeners_inbound import plan_inbound_listeners
 from trierarch.envoy.name_table import plan_name_table
 from trierarch.envoy.outbound_view import select_outbound_view
 from trierarch.envoy.outlook import Outlook
-from trierarch.envoy.routes import plan_outbound_routes
+from trierarch.envoy.routes import narrow_outbound_routes, plan_outbound_routes, select_routing_view
 from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, NAME_TABLE, ROUTE, VIRTUAL_HOST
 from trierarch.envoy.units import Splice, Unit
 from trierarch.envoy.vhds import plan_divided_routes, plan_virtual_hosts
@@ -53,7 +53,7 @@ LOOKUPS_PER_STEP = 250
 
 
 class Choice(NamedTuple):
-    """What decides a part, and its plan."""
+    """What decides a part (None: nothing that could be looked for beyond this outlook), and its plan."""
 
     inputs: Hashable
     plan: Callable[[], Plan]
@@ -67,10 +67,14 @@ class NarrowedPart(Generic[InputsT]):
     narrow: Callable[[Outlook], InputsT]
     plan: Callable[[InputsT, Memo], Plan]
 
+    def place(self, _view: View) -> Hashable:
+        """Which of the parts of an outlook it is."""
+        return self.name
+
     def select(self, _view: View, outlook: Outlook, memo: Memo) -> Choice:
-        """What decides the part, and how it is planned."""
-        inputs = self.narrow(outlook)
-        return Choice(inputs, lambda: self.plan(inputs, memo))
+        """How it is made."""
+        inputs = outlook.narrowed(self.narrow)
+        return Choice((self.name, inputs), lambda: self.plan(inputs, memo))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +82,17 @@ class ReportingPart(Generic[InputsT]):
     """The same, where what the proxy reports of its traffic has a say."""
 
     name: str
-    narrow: Callable[[Outlook, Telemetry], InputsT]
-    plan: Callable[[InputsT, Memo], Plan]
+    narrow: Callable[[Outlook], InputsT]
+    plan: Callable[[InputsT, Telemetry, Memo], Plan]
+
+    def place(self, view: View) -> Hashable:
+        """Which of the parts of an outlook it is."""
+        return self.name, view.inbound.telemetry
 
     def select(self, view: View, outlook: Outlook, memo: Memo) -> Choice:
-        """What decides the part, and how it is planned."""
-        inputs = self.narrow(outlook, view.inbound.telemetry)
-        return Choice(inputs, lambda: self.plan(inputs, memo))
+        """How it is made."""
+        inputs, telemetry = outlook.narrowed(self.narrow), view.inbound.telemetry
+        return Choice((self.name, inputs, telemetry), lambda: self.plan(inputs, telemetry, memo))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +102,13 @@ class OutboundPart:
     name: str
     plan: Callable[[OutboundKey, SidecarScope, PushContext], Plan]
 
+    def place(self, _view: View) -> Hashable:
+        """Which of the parts of an outlook it is."""
+        return self.name
+
     def select(self, view: View, outlook: Outlook, _memo: Memo) -> Choice:
-        """What decides the part, and how it is planned."""
-        key, scope, context = view.outbound, outlook.scope, outlook.context
-        return Choice((key, context.number), lambda: self.plan(key, scope, context))
+        """How it is made."""
+        return Choice(None, lambda: self.plan(view.outbound, outlook.scope, outlook.context))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +118,13 @@ class InboundPart:
     name: str
     plan: Callable[[InboundKey, SidecarScope, PushContext], Plan]
 
+    def place(self, view: View) -> Hashable:
+        """Which of the parts of an outlook it is."""
+        return self.name, view.inbound
+
     def select(self, view: View, outlook: Outlook, _memo: Memo) -> Choice:
-        """What decides the part, and how it is planned."""
-        key, scope, context = view.inbound, outlook.scope, outlook.context
-        return Choice((key, context.number), lambda: self.plan(key, scope, context))
+        """How it is made."""
+        return Choice(None, lambda: self.plan(view.inbound, outlook.scope, outlook.context))
 
 
 AnyPart = NarrowedPart[Any] | ReportingPart[Any] | OutboundPart | InboundPart
@@ -127,15 +141,15 @@ PARTS: PartTable = {
         ReportingPart("outbound listeners", narrow_outbound_listeners, plan_outbound_listeners),
         InboundPart("inbound listeners", plan_inbound_listeners),
     ),
-    ROUTE: (NarrowedPart("outbound routes", select_outbound_view, plan_outbound_routes),),
+    ROUTE: (NarrowedPart("outbound routes", narrow_outbound_routes, plan_outbound_routes),),
     NAME_TABLE: (OutboundPart("name table", plan_name_table),),
 }
 """Type URL -> its parts in the order in which a client is sent them (networking.md §2.2)."""
 
 VHDS_PARTS: PartTable = {
     **PARTS,
-    ROUTE: (NarrowedPart("divided routes", select_outbound_view, plan_divided_routes),),
-    VIRTUAL_HOST: (NarrowedPart("virtual hosts", select_outbound_view, plan_virtual_hosts),),
+    ROUTE: (NarrowedPart("divided routes", narrow_outbound_routes, plan_divided_routes),),
+    VIRTUAL_HOST: (NarrowedPart("virtual hosts", narrow_outbound_routes, plan_virtual_hosts),),
 }
 """The same for proxies that want virtual hosts one by one (xds-server.md §16)."""
 
@@ -146,7 +160,7 @@ PROXYLESS_PARTS: PartTable = {
         NarrowedPart("grpc listeners", select_outbound_view, plan_grpc_listeners),
         InboundPart("grpc servers", plan_grpc_servers),
     ),
-    ROUTE: (NarrowedPart("grpc routes", select_outbound_view, plan_grpc_routes),),
+    ROUTE: (NarrowedPart("grpc routes", select_routing_view, plan_grpc_routes),),
 }
 """The same for gRPC clients and servers without a proxy (§4.11)."""
 
@@ -179,14 +193,21 @@ def generate_parts(
     """The chain of the parts in this table."""
     chain: list[Part] = []
     for rule in table:
-        chosen, snapshot = rule.select(view, outlook, memo), outlook.context.number
-        slot = (rule.name, chosen.inputs)
-        part = parts.find(slot, snapshot)
-        if part is None:
-            resources = yield from _build_resources(chosen.plan(), memo, parts)
-            part = parts.settle(slot, snapshot, resources.values())
-        chain.append(part)
+        place = rule.place(view)
+        if place not in outlook.parts:
+            outlook.parts[place] = yield from _make_part(rule, view, outlook, memo, parts)
+        chain.append(outlook.parts[place])
     return parts.chain(tuple(chain)) if chain else EMPTY
+
+
+def _make_part(rule: AnyPart, view: View, outlook: Outlook, memo: Memo, parts: PartCache) -> Steps[Part]:
+    """The part as it was made from equal inputs before, or else planned."""
+    chosen = rule.select(view, outlook, memo)
+    part = parts.find(chosen.inputs)
+    if part is None:
+        resources = yield from _build_resources(chosen.plan(), memo, parts)
+        part = parts.settle(rule.name, chosen.inputs, resources.values())
+    return part
 
 
 def _build_resources(plan: Plan, memo: Memo, parts: PartCache) -> Steps[dict[str, Resource]]:

@@ -32,7 +32,7 @@ def plan_grpc_routes(view: OutboundView, memo: Memo) -> Plan:
 
 def _plan_port(view: OutboundView, egress: EgressListener, host: str, port: int, memo: Memo) -> Steps[Splice]:
     """The configuration of one port of a service."""
-    members = memo.recall(index_services, egress.services).get(port, NO_MEMBERS)
+    members = memo.think(index_services, egress.services).get(port, NO_MEMBERS)
     table = build_table(view, egress, port, memo.recall(select_member, (members, host)), memo)
     hosts = yield from select_virtual_hosts(table, memo)
     name = outbound_cluster(port, "", host)

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.envoy.outbound_view import service_addresses
 from trierarch.envoy.route_tables import DEFAULT_HTTP_PORT
-from trierarch.envoy.virtual_host_domains import bracketed, search_domain, service_domains, with_port
+from trierarch.envoy.virtual_host_domains import (
+    bracketed,
+    own_suffix,
+    service_domains,
+    with_port,
+    without_namespace,
+)
 from trierarch.push.model import Resolution
 
 if TYPE_CHECKING:
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
 
     from trierarch.envoy.memo import Memo
     from trierarch.envoy.outbound_view import OutboundView
-    from trierarch.envoy.route_tables import Members
+    from trierarch.envoy.route_tables import Members, PortService
     from trierarch.push.model import Service
     from trierarch.push.proxy import IPMode
     from trierarch.push.steps import Steps
@@ -32,7 +38,7 @@ CLAIMS_PER_STEP = 250
 class Claim:
     """What the virtual host of a port would be called if nobody else wanted its names. `host`: the full name.
 
-    `folded` are its domains in lower case, `others` those that are not its full name.
+    `folded` are its domains in lower case.
     """
 
     host: str
@@ -40,17 +46,10 @@ class Claim:
     domains: tuple[str, ...]
     name: str = field(init=False)
     folded: frozenset[str] = field(init=False)
-    others: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", f"{self.host}:{self.port}")
         object.__setattr__(self, "folded", frozenset(domain.lower() for domain in self.domains))
-        object.__setattr__(self, "others", frozenset(self.domains) - {self.host})
-
-    @property
-    def repeats(self) -> bool:
-        """Whether it claims a domain twice."""
-        return len(self.folded) < len(self.domains)
 
 
 def claim_host(host_and_port: tuple[str, int]) -> Claim:
@@ -80,22 +79,46 @@ def select_caller(view: OutboundView, port: int) -> Caller:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Names:
-    """The claims of services, by host; and the hosts of all services that have names, some of them for other ports."""
+    """The claims of services, by host; and the hosts of all services that have names, some of them for other ports.
+
+    `own` are those that the caller knows by shorter names, for it is in their namespace; `strangers` are the names of
+    callers of no namespace, None if these are they. Most names are theirs.
+    """
 
     claims: Mapping[str, tuple[Claim, ...]]
     known: frozenset[str]
+    own: tuple[str, ...] = ()
+    strangers: Names | None = None
 
 
 def select_names(inputs: tuple[Members, Caller], memo: Memo) -> Steps[Names]:
     """The names of all members. An alias has none of its own: its names are those of what it stands for."""
     members, caller = inputs
+    stranger = caller._replace(dns_domain=without_namespace(caller.dns_domain))
+    if stranger == caller:
+        return (yield from _select_all_names(members, caller, memo))
+    strangers = yield from memo.steps(select_names, (members, stranger))
+    suffix = own_suffix(caller.dns_domain)
+    own = [host for host, each in members.by_host.items() if _ends(each.service, suffix)]
+    claims = {host: _claims(members.by_host[host], caller, memo) for host in own}
+    return Names({**strangers.claims, **claims}, strangers.known, tuple(own), strangers)
+
+
+def _ends(service: Service, suffix: str) -> bool:
+    return suffix in service.hostname or any(suffix in alias.host for alias in service.aliases)
+
+
+def _select_all_names(members: Members, caller: Caller, memo: Memo) -> Steps[Names]:
     claims: dict[str, tuple[Claim, ...]] = {}
     for count, (host, member) in enumerate(members.by_host.items(), start=1):
-        search = caller._replace(dns_domain=search_domain(member.service, caller.dns_domain))
-        claims[host] = tuple(memo.recall(_claim, (member.service, port, search)) for port in member.http_ports)
+        claims[host] = _claims(member, caller, memo)
         if count % CLAIMS_PER_STEP == 0:
             yield
     return Names(claims, frozenset(host for host, each in members.by_host.items() if _is_named(each.service)))
+
+
+def _claims(member: PortService, caller: Caller, memo: Memo) -> tuple[Claim, ...]:
+    return tuple([memo.recall(_claim, (member.service, port, caller)) for port in member.http_ports])
 
 
 def _is_named(service: Service) -> bool:
@@ -127,6 +150,28 @@ Arrangement = tuple[tuple[int, tuple[str, ...]], ...]
 
 def arrange(contest: Contest, _memo: Memo) -> Steps[Arrangement]:
     """Give each domain to whoever claims it first, but the full name of a service to nobody else."""
+    yield
+    if _is_peaceful(contest):
+        claims = contest.claims
+        order = sorted(range(len(claims)), key=[claim.name for claim in claims].__getitem__)
+        return tuple([(index, claims[index].domains) for index in order])
+    return (yield from _settle(contest))
+
+
+def _is_peaceful(contest: Contest) -> bool:
+    """Whether nobody wants what another has: as a rule, and sets tell it fast."""
+    claims = contest.claims
+    if contest.only_ported or len({claim.name for claim in claims}) < len(claims):
+        return False
+    domains = frozenset().union(*[claim.folded for claim in claims])
+    if len(domains) < sum([len(claim.domains) for claim in claims]):
+        return False
+    without_claim = contest.known.difference([claim.host for claim in claims])
+    return domains.isdisjoint([host.lower() for host in without_claim])
+
+
+def _settle(contest: Contest) -> Steps[Arrangement]:
+    """One claim after the other."""
     names: set[str] = set()
     taken: set[str] = set()
     won: dict[str, tuple[int, tuple[str, ...]]] = {}
@@ -144,10 +189,7 @@ def arrange(contest: Contest, _memo: Memo) -> Steps[Arrangement]:
 
 
 def _take(claim: Claim, taken: set[str], known: frozenset[str]) -> tuple[str, ...]:
-    """The domains that are still free; as a rule that is all of them."""
-    if taken.isdisjoint(claim.folded) and known.isdisjoint(claim.others) and not claim.repeats:
-        taken |= claim.folded
-        return claim.domains
+    """The domains that are still free."""
     free = []
     for domain in claim.domains:
         folded = domain.lower()

@@ -8,6 +8,7 @@ of the route configurations that a view needs follow from these entries.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.config.hosts import is_ip_address
@@ -34,6 +35,7 @@ PLACES_PER_STEP = 100
 """After so many ports of services the event loop gets its turn: about a millisecond of work."""
 
 _NO_SCOPE = ScopeKey("", None)
+_REMEMBERED = 64
 
 
 class Place(NamedTuple):
@@ -92,7 +94,8 @@ def select_listening_view(view: OutboundView) -> OutboundView:
     key = replace(view.key, scope=_NO_SCOPE, labels=frozenset(), dns_domain=view.key.dns_domain if aliased else "")
     rules = view.rules
     if all(each.port is None for each in egress):
-        rules = tuple(each for each in rules if _connects(view.service(each[0])))
+        connecting = _connecting_hosts(view.services)
+        rules = tuple([each for each in rules if each[0] in connecting])
     return replace(view, key=key, egress=egress, services=(), rules=rules)
 
 
@@ -100,9 +103,14 @@ def _connecting(egress: EgressListener) -> EgressListener:
     return replace(egress, virtual_services=tuple(filter(routes_connections, egress.virtual_services)))
 
 
-def _connects(service: Service | None) -> bool:
-    """Whether some port of the service may carry anything but HTTP."""
-    return service is not None and any(CLASSES.get(port.protocol) is not ListenerClass.HTTP for port in service.ports)
+@lru_cache(maxsize=_REMEMBERED)
+def _connecting_hosts(services: tuple[Service, ...]) -> frozenset[str]:
+    """Services of which some port may carry anything but HTTP. Remembered, since every view asks again."""
+    return frozenset(
+        service.hostname
+        for service in services
+        if any(CLASSES.get(port.protocol) is not ListenerClass.HTTP for port in service.ports)
+    )
 
 
 def select_entries(view: OutboundView, _memo: Memo) -> Steps[tuple[ListenerEntry, ...]]:

@@ -7,7 +7,7 @@ Inbound listeners are in `listeners_inbound.py`.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trierarch.envoy.filter_chains import (
     ANY_CONNECTION,
@@ -40,25 +40,17 @@ PASSTHROUGH_CHAIN = "PassthroughFilterChain"
 HTTP_PROXY_ROUTE = "http_proxy"
 
 
-class OutboundListeners(NamedTuple):
-    """All that the outbound listeners of a proxy are made of: what it may call, and what it reports of that."""
-
-    view: OutboundView
-    telemetry: Telemetry
-
-
-def narrow_outbound_listeners(outlook: Outlook, telemetry: Telemetry) -> OutboundListeners:
+def narrow_outbound_listeners(outlook: Outlook) -> OutboundView:
     """What of an outlook its listeners depend on."""
-    return OutboundListeners(select_listening_view(select_outbound_view(outlook)), telemetry)
+    return select_listening_view(outlook.narrowed(select_outbound_view))
 
 
-def plan_outbound_listeners(inputs: OutboundListeners, memo: Memo) -> Plan:
+def plan_outbound_listeners(view: OutboundView, telemetry: Telemetry, memo: Memo) -> Plan:
     """All outbound listeners of a view: by name, then the HTTP proxy's, then virtualOutbound.
 
     Which listeners there are does not depend on what is reported of them: proxies that report under names of their own
     share that.
     """
-    view, telemetry = inputs
     entries = yield from memo.steps(select_entries, view)
     reporting = replace(view, key=replace(view.key, telemetry=telemetry))
     profile = outbound_profile(reporting)

@@ -62,8 +62,17 @@ class Memo:
         found = self.find(select, inputs)
         return self.build(select, inputs) if found is None else found
 
+    def think(self, select: Callable[[InputsT, Memo], ResultT], inputs: InputsT) -> ResultT:
+        """The same for what may have parts of its result remembered too."""
+        found = self._find((select, inputs))
+        if found is None:
+            self.misses += 1
+            found = select(inputs, self)
+            self._keep((select, inputs), found)
+        return cast("ResultT", found)
+
     def steps(self, select: Callable[[InputsT, Memo], Steps[ResultT]], inputs: InputsT) -> Steps[ResultT]:
-        """What is remembered of the result of steps, or else the steps. They may have parts of it remembered too."""
+        """The same for what takes steps."""
         found = self._find((select, inputs))
         if found is None:
             self.misses += 1

@@ -144,10 +144,10 @@ class OutboundView:
 
     def concrete(self, host: str) -> str:
         """The host at the end of a chain of aliases; a loop ends where it would repeat."""
-        seen: set[str] = set()
+        passed: list[str] = []
         service = self._by_host.get(host)
-        while service is not None and service.external_name and host not in seen:
-            seen.add(host)
+        while service is not None and service.external_name and host not in passed:
+            passed.append(host)
             host = service.external_name
             service = self._by_host.get(host)
         return host

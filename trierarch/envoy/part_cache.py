@@ -8,32 +8,25 @@ identity.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from protocol.xds.resources import Part, Resource, ResourceSet, build_resource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-Slot = tuple[str, Hashable]
-"""The name of a part and its inputs."""
+    from collections.abc import Hashable, Iterable, Sequence
 
 
 class PartCache:
-    """The parts that the newest snapshot was asked for, and any others as long as somebody still holds them.
+    """The parts, sets and joined resources that somebody holds: a client that was sent them, or an outlook.
 
-    A part that some client was sent is held by its session; so the cache needs no list of views that are in use, and
-    keeps nothing of a view that has gone. The same goes for sets, and for resources that are joined from pieces.
+    So the cache needs no list of views that are in use, and keeps nothing of a view that has gone.
     """
 
-    __slots__ = ("_by_content", "_by_inputs", "_joined", "_newest", "_number", "_sets")
+    __slots__ = ("_by_content", "_by_inputs", "_joined", "_sets")
 
     def __init__(self) -> None:
-        self._number = -1
-        self._newest: dict[Part, None] = {}
-        self._by_inputs: WeakValueDictionary[Slot, Part] = WeakValueDictionary()
+        self._by_inputs: WeakValueDictionary[Hashable, Part] = WeakValueDictionary()
         self._by_content: WeakValueDictionary[tuple[str, str], Part] = WeakValueDictionary()
         self._sets: WeakValueDictionary[tuple[Part, ...], ResourceSet] = WeakValueDictionary()
         self._joined: WeakValueDictionary[tuple[str, tuple[bytes, ...]], Resource] = WeakValueDictionary()
@@ -41,20 +34,16 @@ class PartCache:
     def __len__(self) -> int:
         return len(self._by_content)
 
-    def find(self, slot: Slot, snapshot: int) -> Part | None:
-        """The part that was made from these inputs, if it is still there. `snapshot` is the one that is asked about."""
-        part = self._by_inputs.get(slot)
-        if part is not None:
-            self._hold(part, snapshot)
-        return part
+    def find(self, inputs: Hashable) -> Part | None:
+        """The part that was made from these inputs, if it is still there. Of None nothing can be known."""
+        return None if inputs is None else self._by_inputs.get(inputs)
 
-    def settle(self, slot: Slot, snapshot: int, resources: Iterable[Resource]) -> Part:
+    def settle(self, name: str, inputs: Hashable, resources: Iterable[Resource]) -> Part:
         """The part of these resources, which have different names: one that holds the same, in that order, or new."""
-        name, _ = slot
         made = Part(resources)
         part = self._by_content.setdefault((name, made.version), made)
-        self._by_inputs[slot] = part
-        self._hold(part, snapshot)
+        if inputs is not None:
+            self._by_inputs[inputs] = part
         return part
 
     def chain(self, parts: tuple[Part, ...]) -> ResourceSet:
@@ -71,11 +60,3 @@ class PartCache:
         if found is None:
             found = self._joined[key] = build_resource(name, b"".join(pieces))
         return found
-
-    def _hold(self, part: Part, snapshot: int) -> None:
-        """Keep what the newest snapshot has, though nobody may have been sent it yet."""
-        if snapshot > self._number:
-            self._number = snapshot
-            self._newest.clear()
-        if snapshot == self._number:
-            self._newest[part] = None

@@ -42,14 +42,21 @@ class Members:
 NO_MEMBERS = Members({})
 
 
-def index_services(services: tuple[Service, ...]) -> Mapping[int, Members]:
-    """Services by port, under port 0 all of them. Of two with one hostname the later counts (§5.4.8)."""
+def index_services(services: tuple[Service, ...], memo: Memo) -> Mapping[int, Members]:
+    """Services by port, under port 0 all of them. Of two with one hostname the later counts (§5.4.8).
+
+    The members of a port are one object as long as they are equal: most ports do not notice when a service comes.
+    """
     index: dict[int, dict[str, PortService]] = {0: {}}
     for service in services:
         index[0][service.hostname] = PortService(service, service.ports)
         for port in reversed(service.ports):  # of two ports with one number the first counts
             index.setdefault(port.number, {})[service.hostname] = PortService(service, (port,))
-    return {number: Members(by_host) for number, by_host in index.items()}
+    return {number: memo.recall(_members, tuple(by_host.values())) for number, by_host in index.items()}
+
+
+def _members(services: tuple[PortService, ...]) -> Members:
+    return Members({each.service.hostname: each for each in services})
 
 
 def select_member(one: tuple[Members, str]) -> Members:
@@ -63,14 +70,14 @@ def select_member(one: tuple[Members, str]) -> Members:
 class RouteTable:
     """What a route configuration is made for. `port` is the listener's, 0 for a proxy's or a Unix socket's.
 
-    `virtual_services`: those that are considered, by precedence; `owners`: host -> the first of them.
+    `virtual_services` are indexed; `considered` are those that can matter here, by precedence.
     """
 
     view: OutboundView
     port: int
     members: Members
-    virtual_services: tuple[ResolvedVirtualService, ...]
-    owners: Mapping[str, ResolvedVirtualService]
+    virtual_services: VirtualServiceIndex
+    considered: tuple[ResolvedVirtualService, ...]
 
 
 def build_table(view: OutboundView, egress: EgressListener, port: int, members: Members, memo: Memo) -> RouteTable:
@@ -79,11 +86,10 @@ def build_table(view: OutboundView, egress: EgressListener, port: int, members: 
     Hosts that are no services are for the default port; elsewhere only what names a service is considered.
     """
     index = memo.recall(VirtualServiceIndex, egress.virtual_services)
-    considered = index.all if port == DEFAULT_HTTP_PORT else index.covering(members.by_host)
     return RouteTable(
         view=view,
         port=port,
         members=members,
-        virtual_services=considered,
-        owners=index.owners,
+        virtual_services=index,
+        considered=index.all if port == DEFAULT_HTTP_PORT else index.covering(members.by_host),
     )

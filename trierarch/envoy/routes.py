@@ -7,12 +7,14 @@ catch-all is the last. Inbound routes are part of their listeners: `routes_inbou
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.envoy.http_connection import HttpConnection
-from trierarch.envoy.listener_entries import select_entries, select_listening_view
-from trierarch.envoy.listeners import HTTP_PROXY_ROUTE, proxy_port
+from trierarch.envoy.listener_entries import select_entries
+from trierarch.envoy.listeners import HTTP_PROXY_ROUTE, narrow_outbound_listeners, proxy_port
+from trierarch.envoy.outbound_view import select_outbound_view
 from trierarch.envoy.route_configuration import encode_route_configuration
+from trierarch.envoy.route_hash import may_hash
 from trierarch.envoy.route_tables import NO_MEMBERS, Members, build_table, index_services, select_member
 from trierarch.envoy.units import Splice
 from trierarch.envoy.virtual_host_selection import select_catch_all, select_virtual_hosts
@@ -21,16 +23,36 @@ from trierarch.push.model import PortProtocol
 if TYPE_CHECKING:
     from trierarch.envoy.memo import Memo
     from trierarch.envoy.outbound_view import OutboundView
+    from trierarch.envoy.outlook import Outlook
     from trierarch.envoy.units import Plan
     from trierarch.envoy.virtual_hosts import VirtualHostInputs
     from trierarch.push.sidecar_scope import EgressListener
     from trierarch.push.steps import Steps
 
 
-def plan_outbound_routes(view: OutboundView, memo: Memo) -> Plan:
+class OutboundRoutes(NamedTuple):
+    """All that routes are made of. `listening`: the view of the listeners that ask for them."""
+
+    view: OutboundView
+    listening: OutboundView
+
+
+def narrow_outbound_routes(outlook: Outlook) -> OutboundRoutes:
+    """What of an outlook its routes depend on."""
+    listening = outlook.narrowed(narrow_outbound_listeners)
+    return OutboundRoutes(outlook.narrowed(select_routing_view), listening)
+
+
+def select_routing_view(outlook: Outlook) -> OutboundView:
+    """The view without the rules that no route shows."""
+    view = outlook.narrowed(select_outbound_view)
+    return replace(view, rules=tuple([each for each in view.rules if may_hash(each[1])]))
+
+
+def plan_outbound_routes(inputs: OutboundRoutes, memo: Memo) -> Plan:
     """The route configurations that the outbound listeners of a view ask for, by name."""
-    for name in (yield from select_route_names(view, memo)):
-        yield (yield from plan_configuration(view, name, memo))
+    for name in (yield from select_route_names(inputs, memo)):
+        yield (yield from plan_configuration(inputs.view, name, memo))
 
 
 def plan_configuration(view: OutboundView, name: str, memo: Memo) -> Steps[Splice]:
@@ -39,16 +61,17 @@ def plan_configuration(view: OutboundView, name: str, memo: Memo) -> Steps[Splic
     return Splice(name, (yield from encode_route_configuration(name, hosts)))
 
 
-def select_route_names(view: OutboundView, memo: Memo) -> Steps[list[str]]:
+def select_route_names(inputs: OutboundRoutes, memo: Memo) -> Steps[list[str]]:
     """The names of the route configurations that a view needs, sorted."""
-    entries = yield from memo.steps(select_entries, select_listening_view(view))
+    listening = inputs.listening
+    entries = yield from memo.steps(select_entries, listening)
     names = {
         chain.filters.routes
         for entry in entries
         for chain in entry.chains
         if isinstance(chain.filters, HttpConnection) and isinstance(chain.filters.routes, str)
     }
-    return sorted(names | {HTTP_PROXY_ROUTE} if proxy_port(view) else names)
+    return sorted(names | {HTTP_PROXY_ROUTE} if proxy_port(listening) else names)
 
 
 def is_for_one_host(name: str) -> bool:
@@ -74,7 +97,7 @@ def select_hosts(view: OutboundView, name: str, memo: Memo) -> Steps[list[Virtua
 
 
 def _members(egress: EgressListener, port: int, memo: Memo) -> Members:
-    return memo.recall(index_services, egress.services).get(port, NO_MEMBERS)
+    return memo.think(index_services, egress.services).get(port, NO_MEMBERS)
 
 
 def _sniffed_hosts(

@@ -30,25 +30,25 @@ if TYPE_CHECKING:
 
     from protocol.xds.resources import Resource
     from trierarch.envoy.memo import Memo
-    from trierarch.envoy.outbound_view import OutboundView
+    from trierarch.envoy.routes import OutboundRoutes
     from trierarch.envoy.units import Plan
 
 
-def plan_divided_routes(view: OutboundView, memo: Memo) -> Plan:
+def plan_divided_routes(inputs: OutboundRoutes, memo: Memo) -> Plan:
     """The route configurations of a view without their virtual hosts."""
-    for name in (yield from select_route_names(view, memo)):
+    for name in (yield from select_route_names(inputs, memo)):
         if is_for_one_host(name):
-            yield (yield from plan_configuration(view, name, memo))
+            yield (yield from plan_configuration(inputs.view, name, memo))
         else:
             yield Splice(name, (encode(RouteConfiguration(name=name)), _FRAME))
 
 
-def plan_virtual_hosts(view: OutboundView, memo: Memo) -> Plan:
+def plan_virtual_hosts(inputs: OutboundRoutes, memo: Memo) -> Plan:
     """The virtual hosts that these leave out, in the order of their configurations."""
-    for name in (yield from select_route_names(view, memo)):
+    for name in (yield from select_route_names(inputs, memo)):
         if is_for_one_host(name):
             continue
-        for host in (yield from select_hosts(view, name, memo)):
+        for host in (yield from select_hosts(inputs.view, name, memo)):
             full_name = virtual_host_name(name, host.name)
             fresh = not host.is_encoded
             yield Splice(full_name, (memo.recall(_encode_name, full_name), host.nameless))

@@ -32,15 +32,16 @@ def short_names(host: str, dns_domain: str) -> list[str]:
     return _shared_suffix_names(host, dns_domain)
 
 
-def search_domain(service: Service, dns_domain: str) -> str:
-    """The search domain without its namespace where that makes no difference to a service's names: most clients of a
-    service are in other namespaces, and know it by the same names.
-    """
-    namespace, found, suffix = dns_domain.partition(_KUBERNETES)
-    own = f".{namespace}{_KUBERNETES}"
-    if not found or own in service.hostname or any(own in alias.host for alias in service.aliases):
-        return dns_domain
-    return _KUBERNETES + suffix
+def without_namespace(dns_domain: str) -> str:
+    """The search domain as good as that of all clients of other namespaces: these know a service by the same names."""
+    _, found, suffix = dns_domain.partition(_KUBERNETES)
+    return found + suffix if found else dns_domain
+
+
+def own_suffix(dns_domain: str) -> str:
+    """What stands in the host names of the client's own namespace, which it knows by shorter names too."""
+    namespace, found, _ = dns_domain.partition(_KUBERNETES)
+    return f".{namespace}{found}"
 
 
 def with_port(domains: Iterable[str], port: int) -> tuple[str, ...]:

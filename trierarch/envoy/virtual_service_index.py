@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 class VirtualServiceIndex:
     """Virtual services in order of precedence, found by the hosts that they name (in lower case).
 
-    `owners`: host -> the first that names it.
+    `owners`: host -> the first that names it. `wild`: those that name a wildcard. `personal`: those with HTTP routes
+    that depend on who the client is.
     """
 
-    __slots__ = ("_by_host", "_wildcards", "all", "owners")
+    __slots__ = ("_by_host", "_wildcards", "all", "owners", "personal", "wild")
 
     def __init__(self, virtual_services: Iterable[ResolvedVirtualService]) -> None:
         self.all = tuple(virtual_services)
@@ -30,6 +31,12 @@ class VirtualServiceIndex:
         self.owners: Mapping[str, ResolvedVirtualService] = {
             host: self.all[places[0]] for host, places in self._by_host.items()
         }
+        self.wild = self.naming(self._wildcards)
+        self.personal = frozenset(filter(_is_personal, self.all))
+
+    def naming(self, hosts: Iterable[str]) -> frozenset[ResolvedVirtualService]:
+        """Those that name one of these hosts just so."""
+        return frozenset(self.all[place] for host in hosts for place in self._by_host.get(host, ()))
 
     def covering(self, hosts: Collection[str]) -> tuple[ResolvedVirtualService, ...]:
         """Those with a host that is, or overlaps, one of these; in order of precedence."""
@@ -46,3 +53,8 @@ class VirtualServiceIndex:
     def _overlapping(self, host: str) -> Iterator[str]:
         named = self._by_host if is_wildcard(host) else self._wildcards
         return (each for each in named if hosts_overlap(each, host))
+
+
+def _is_personal(virtual_service: ResolvedVirtualService) -> bool:
+    matches = (match for rule in virtual_service.spec.http for match in rule.match)
+    return any(match.source_labels or match.source_namespace for match in matches)

@@ -144,6 +144,8 @@ def select_rule(
     The first with a selector that fits, if it stands in the proxy's own namespace; else the last without a selector.
     `labels` None: inbound, where rules with selectors never apply.
     """
+    if len(rules) == 1 and rules[0].selector is None:
+        return rules[0]  # as nearly always
     if labels is not None:
         for rule in rules:
             if rule.selector is not None and rule.namespace == namespace and rule.selector.items() <= labels:

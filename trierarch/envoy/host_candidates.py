@@ -1,0 +1,66 @@
+"""Virtual hosts before it is settled who is called what, and what all of a configuration have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from trierarch.envoy.route_retry import DEFAULT_RETRY
+from trierarch.envoy.stateful_session import select_session
+from trierarch.envoy.virtual_hosts import VirtualHostInputs
+
+if TYPE_CHECKING:
+    from trierarch.config.virtual_service import HttpRetry
+    from trierarch.envoy.host_names import Claim
+    from trierarch.envoy.outbound_view import OutboundView
+    from trierarch.envoy.route_action import RouteInputs
+    from trierarch.envoy.virtual_hosts import DefaultRoute
+    from trierarch.push.mesh import Mesh
+    from trierarch.push.model import Service
+
+
+class Candidate(NamedTuple):
+    """A virtual host as it is if it gets all the domains that it claims."""
+
+    claim: Claim
+    host: VirtualHostInputs
+
+
+class Common(NamedTuple):
+    """What all virtual hosts of a view have in common.
+
+    `counts_attempts`: servers are told how often a request was tried; `limits_streams`: see `RouteInputs`.
+    """
+
+    mesh: Mesh
+    counts_attempts: bool
+    limits_streams: bool
+
+    @property
+    def retry(self) -> HttpRetry:
+        """The policy of routes that have none of their own."""
+        return self.mesh.config.default_http_retry_policy or DEFAULT_RETRY
+
+
+def select_common(view: OutboundView) -> Common:
+    """What shows in all virtual hosts of a view."""
+    return Common(view.mesh, counts_attempts(view), view.key.is_proxyless)
+
+
+def build_candidate(
+    claim: Claim, service: Service | None, routes: tuple[RouteInputs | DefaultRoute, ...], common: Common
+) -> Candidate:
+    """A virtual host with these routes, of a service or (None) of a host that is none."""
+    host = VirtualHostInputs(
+        name=claim.name,
+        domains=claim.domains,
+        routes=routes,
+        counts_attempts=common.counts_attempts,
+        session=None if service is None else select_session(service, common.mesh.features),
+    )
+    return Candidate(claim, host)
+
+
+def counts_attempts(view: OutboundView) -> bool:
+    """Whether servers are told how often a request was tried."""
+    attempts = view.headers.attempt_count
+    return attempts is None or not attempts.disabled

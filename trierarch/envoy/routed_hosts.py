@@ -1,0 +1,282 @@
+"""What virtual services make of the hosts of a route configuration (networking.md §5.4, §5.5).
+
+A virtual service names hosts: services that the listener reaches, and hosts that are no services. All of them get its
+routes, as far as they apply to the client.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from trierarch.config.common import Destination
+from trierarch.config.hosts import MESH_GATEWAY, hosts_overlap, is_wildcard, most_specific_cover
+from trierarch.envoy.host_candidates import build_candidate, select_common
+from trierarch.envoy.host_names import claim_host
+from trierarch.envoy.names import outbound_cluster
+from trierarch.envoy.outbound_view import destination_port
+from trierarch.envoy.route_action import RouteInputs, Target, leads_somewhere
+from trierarch.envoy.route_filters import mirrors
+from trierarch.envoy.route_hash import consistent_hash
+from trierarch.envoy.route_match import RouteClient, applies, is_catch_all
+from trierarch.envoy.route_tables import DEFAULT_HTTP_PORT
+from trierarch.envoy.source_metadata import config_path
+from trierarch.push.routing import Semantics
+from trierarch.push.traffic import effective_policy
+from trierarch.push.view import ScopeKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from trierarch.config.virtual_service import HttpMatch, HttpRoute
+    from trierarch.envoy.host_candidates import Candidate, Common
+    from trierarch.envoy.host_names import Claim, Names
+    from trierarch.envoy.memo import Memo
+    from trierarch.envoy.outbound_view import OutboundView
+    from trierarch.envoy.route_tables import Members, PortService, RouteTable
+    from trierarch.push.mesh import Mesh
+    from trierarch.push.model import Service, ServicePort
+    from trierarch.push.routing import ResolvedVirtualService
+    from trierarch.push.traffic import MergedRule
+
+_NO_SCOPE = ScopeKey("", None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Surroundings:
+    """All that a virtual service meets in a table, other virtual services apart. One object as long as it is equal, so
+    that what was thought of a virtual service in it is found at once.
+    """
+
+    view: OutboundView
+    port: int
+    members: Members
+    names: Names
+    common: Common
+
+
+def build_surroundings(inputs: tuple[OutboundView, int, Members, Names]) -> Surroundings:
+    """The surroundings of these; the view has no egress listeners."""
+    view, port, members, names = inputs
+    return Surroundings(view, port, members, names, select_common(view))
+
+
+class Groups:
+    """What the virtual services of a table make of their hosts.
+
+    Where neither the client nor the names by which it knows hosts make a difference, all clients share that.
+    """
+
+    def __init__(self, table: RouteTable, names: Names, memo: Memo) -> None:
+        self._memo = memo
+        self._index = table.virtual_services
+        self._personal = self._index.personal | self._index.naming(names.own)
+        view = replace(table.view, egress=())
+        self._own = memo.recall(build_surroundings, (view, table.port, table.members, names))
+        self._common = self._own
+        if names.strangers is not None:
+            key = replace(view.key, scope=_NO_SCOPE, labels=frozenset(), dns_domain="")
+            anybody = replace(view, key=key), table.port, table.members, names.strangers
+            self._common = memo.recall(build_surroundings, anybody)
+
+    def of(self, virtual_service: ResolvedVirtualService) -> Group:
+        """What one makes of its hosts. What a wildcard stands for, others have a say in."""
+        if virtual_service in self._index.wild:
+            hosts = _select_hosts(self._own, virtual_service, self._index.owners, self._memo)
+            return self._memo.recall(_build_group, hosts)
+        around = self._own if virtual_service in self._personal else self._common
+        return self._memo.think(_think_of_group, (around, virtual_service))
+
+
+class Callee(NamedTuple):
+    """Where requests to a host go: `concrete` is the host at the end of a chain of aliases, `rule` that one's rule."""
+
+    concrete: str
+    ports: tuple[ServicePort, ...]
+    rule: MergedRule | None
+
+
+class RoutedHosts(NamedTuple):
+    """All that a virtual service makes of hosts: those that are no services come with None.
+
+    `client` without what the virtual service does not ask for; `callees` are by the hosts that it sends to.
+    """
+
+    virtual_service: ResolvedVirtualService
+    hosts: tuple[tuple[Claim, Service | None], ...]
+    client: RouteClient
+    callees: tuple[tuple[str, Callee], ...]
+    common: Common
+
+
+class Group(NamedTuple):
+    """The virtual hosts of a virtual service, and the services among them."""
+
+    candidates: tuple[Candidate, ...]
+    claimed: frozenset[str]
+
+
+_NO_GROUP = Group((), frozenset())
+
+
+def _think_of_group(inputs: tuple[Surroundings, ResolvedVirtualService], memo: Memo) -> Group:
+    around, virtual_service = inputs
+    return memo.recall(_build_group, _select_hosts(around, virtual_service, {}, memo))
+
+
+def _select_hosts(
+    around: Surroundings,
+    virtual_service: ResolvedVirtualService,
+    owners: Mapping[str, ResolvedVirtualService],
+    memo: Memo,
+) -> RoutedHosts:
+    """What one VirtualService is about: in each port its own hosts, then services."""
+    reads = memo.recall(_reads, virtual_service)
+    hosts, members = _split_hosts(around.members, virtual_service, reads.own, owners)
+    ports: dict[int, list[tuple[Claim, Service | None]]] = {}
+    for host, member in members.items():
+        for claim in around.names.claims[host]:
+            ports.setdefault(claim.port, []).append((claim, member.service))
+    if not ports and around.port == DEFAULT_HTTP_PORT:
+        ports = {DEFAULT_HTTP_PORT: []}
+    claims = [each for port, services in ports.items() for each in (*_hosts_of_their_own(hosts, port, memo), *services)]
+    callees = tuple((host, _callee(around, host)) for host in reads.hosts)
+    return RoutedHosts(virtual_service, tuple(claims), _client(around, reads), callees, around.common)
+
+
+def _client(around: Surroundings, reads: Reads) -> RouteClient:
+    key = around.view.key
+    return RouteClient(
+        gateway=MESH_GATEWAY,
+        port=around.port,
+        labels=key.labels if reads.labels else frozenset(),
+        namespace=key.scope.namespace if reads.namespace else "",
+    )
+
+
+def _hosts_of_their_own(hosts: tuple[str, ...], port: int, memo: Memo) -> Iterator[tuple[Claim, None]]:
+    for host in hosts:
+        yield memo.recall(claim_host, (host, port)), None
+
+
+def _callee(around: Surroundings, host: str) -> Callee:
+    member = around.members.by_host.get(host)
+    concrete = around.view.concrete(host)
+    return Callee(concrete, () if member is None else member.ports, around.view.rule(concrete))
+
+
+class Reads(NamedTuple):
+    """What a virtual service asks for: `labels` and the `namespace` of clients or not; its `own` hosts, wildcards last,
+    and the `hosts` that it sends to.
+    """
+
+    labels: bool
+    namespace: bool
+    own: tuple[str, ...]
+    hosts: tuple[str, ...]
+
+
+def _reads(virtual_service: ResolvedVirtualService) -> Reads:
+    rules = virtual_service.spec.http
+    matches = [match for rule in rules for match in rule.match]
+    labels = any(match.source_labels for match in matches)
+    namespace = any(match.source_namespace for match in matches)
+    routed = (each.destination.host if each.destination else "" for rule in rules for each in rule.route)
+    mirrored = (destination.host for rule in rules for destination, _ in mirrors(rule))
+    own = sorted((host.lower() for host in virtual_service.spec.hosts), key=is_wildcard)
+    return Reads(labels, namespace, tuple(own), tuple(dict.fromkeys((*routed, *mirrored))))
+
+
+def _split_hosts(
+    members: Members,
+    virtual_service: ResolvedVirtualService,
+    own: tuple[str, ...],
+    owners: Mapping[str, ResolvedVirtualService],
+) -> tuple[tuple[str, ...], Mapping[str, PortService]]:
+    """The hosts that are no services, and the services that the others mean. HTTPRoutes mean no others by wildcards."""
+    expands = virtual_service.semantics is not Semantics.GATEWAY_API
+    hosts: list[str] = []
+    meant: dict[str, PortService] = {}
+    for host in own:
+        wild = expands and is_wildcard(host)
+        found = _expand(members, virtual_service, host, owners) if wild else _named(members, host)
+        meant.update(found)
+        if not found:
+            hosts.append(host)
+    return tuple(hosts), meant
+
+
+def _named(members: Members, host: str) -> dict[str, PortService]:
+    member = members.by_host.get(host)
+    return {} if member is None else {host: member}
+
+
+def _expand(
+    members: Members,
+    virtual_service: ResolvedVirtualService,
+    wildcard: str,
+    owners: Mapping[str, ResolvedVirtualService],
+) -> dict[str, PortService]:
+    """The services that a wildcard stands for, unless another virtual service is more specific about them."""
+    return {
+        host: member
+        for host, member in members.by_host.items()
+        if hosts_overlap(wildcard, host) and _owner(host, owners) is virtual_service
+    }
+
+
+def _owner(host: str, owners: Mapping[str, ResolvedVirtualService]) -> ResolvedVirtualService | None:
+    """The virtual service with the most specific host for a service."""
+    cover = most_specific_cover(host, owners)
+    return None if cover is None else owners[cover]
+
+
+def _build_group(inputs: RoutedHosts) -> Group:
+    """Nothing where none of the routes applies (§5.4.3)."""
+    routes = _select_routes(inputs) if inputs.hosts else ()
+    if not routes:
+        return _NO_GROUP
+    made = (build_candidate(claim, service, routes, inputs.common) for claim, service in inputs.hosts)
+    return Group(tuple(made), frozenset(claim.host for claim, service in inputs.hosts if service is not None))
+
+
+def _select_routes(inputs: RoutedHosts) -> tuple[RouteInputs, ...]:
+    """The routes that apply, up to the first that takes everything."""
+    routes: list[RouteInputs] = []
+    callees = dict(inputs.callees)
+    for rule in filter(leads_somewhere, inputs.virtual_service.spec.http):
+        for match in rule.match or (None,):
+            if match is not None and not applies(match, inputs.client):
+                continue
+            routes.append(_route_inputs(inputs, callees, rule, match))
+            if is_catch_all(match):
+                return tuple(routes)
+    return tuple(routes)
+
+
+def _route_inputs(
+    inputs: RoutedHosts, callees: Mapping[str, Callee], rule: HttpRoute, match: HttpMatch | None
+) -> RouteInputs:
+    virtual_service, port = inputs.virtual_service, inputs.client.port
+
+    def target(destination: Destination) -> Target:
+        return _target(callees[destination.host], destination, port, inputs.common.mesh)
+
+    return RouteInputs(
+        rule=rule,
+        match=match,
+        owner=virtual_service.name,
+        source=config_path(virtual_service.source),
+        port=port,
+        targets=tuple(target(each.destination or Destination()) for each in rule.route),
+        mirrors=tuple(target(destination).cluster for destination, _ in mirrors(rule)),
+        retry=rule.retries or inputs.common.retry,
+        limits_streams=inputs.common.limits_streams,
+        is_gateway_api=virtual_service.semantics is Semantics.GATEWAY_API,
+    )
+
+
+def _target(callee: Callee, destination: Destination, listener_port: int, mesh: Mesh) -> Target:
+    port = destination_port(destination, listener_port, callee.ports)
+    policy = effective_policy(callee.rule, destination.subset, port, mesh)
+    return Target(outbound_cluster(port, destination.subset, callee.concrete), consistent_hash(policy))
