@@ -60,8 +60,8 @@ class Limits:
 
     # --- how often ---
     wasted_calls: Rate = Rate(100, 20)
-    """Calls that a connection makes and resets, or that must be refused, beside those that it may have open; one that is
-    served to its end does not count. nghttp2 allows 1,000 resets and 33 a second, Envoy 500 in all.
+    """Calls that a connection makes and resets, or that must be refused, beside those that it may have open; one that
+    is served to its end does not count. nghttp2 allows 1,000 resets and 33 a second, Envoy 500 in all.
     """
 
     cheap_frames: Rate = Rate(1000, 100)
