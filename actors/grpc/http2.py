@@ -269,7 +269,9 @@ class TrioProtocol(protocol.H2Protocol):
         self.connection.begin()
 
     def data_received(self, data: Piece) -> None:
-        """Process what arrived. Raises `PeerFault` if it breaks HTTP/2's rules."""
+        """Process what arrived, unless it is too late. Raises `PeerFault` if it breaks HTTP/2's rules."""
+        if self.connection.is_closing():
+            return
         try:
             events = self.connection.feed(data)
         except ProtocolError as error:
