@@ -135,7 +135,9 @@ def test_outbound_clusters_under_each_policy(name, secrets, tmp_path):
     rules = [rule(POLICIES[name], host=each.hostname, subsets=[subset("v1", version="v1")]) for each in services]
     named = {"port": 443, "port_name": "https", "labels": {"version": "v1"}}
     endpoints = {each: [endpoint(each.hostname, **named)] for each in (api, raced)}
-    settings = mesh(outbound_traffic_policy=MeshOutboundTrafficPolicy(mode=MeshOutboundMode.ALLOW_ANY_DYNAMIC_DNS))
+    tls = ClientTls(mode=ClientTlsMode.SIMPLE)
+    policy = MeshOutboundTrafficPolicy(mode=MeshOutboundMode.ALLOW_ANY_DYNAMIC_DNS, tls=tls)
+    settings = mesh(outbound_traffic_policy=policy)
     key = outbound_key(capabilities=Capabilities(secrets=secrets))
     clusters = generated(
         CLUSTER, snapshot(services, endpoints, settings=settings), scope(services, rules), outbound=key

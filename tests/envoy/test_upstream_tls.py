@@ -27,7 +27,7 @@ from trierarch.config.destination_rule import (
     SimpleLoadBalancer,
     TrafficPolicy,
 )
-from trierarch.config.mesh_config import MeshTls
+from trierarch.config.mesh_config import MeshOutboundMode, MeshOutboundTrafficPolicy, MeshTls
 from trierarch.envoy.secret_references import SYSTEM_ROOTS_FILE
 from trierarch.envoy.types import CLUSTER
 from trierarch.push.model import Resolution
@@ -211,6 +211,46 @@ def test_without_a_server_name_the_requests_is_used(tls, expected):
     """And checked, unless the rule names who may answer or wants no check."""
     options = _cluster(tls, port=TCP).get("typed_extension_protocol_options", {}).get(HTTP_OPTIONS, {})
     assert options.get("upstream_http_protocol_options") == expected
+
+
+@pytest.mark.parametrize(
+    ("stated", "sni", "expected"),
+    [
+        ({}, None, {"auto_sni": True, "auto_san_validation": True}),
+        ({"subject_alt_names": ("spiffe://x",)}, None, {"auto_sni": True}),
+        ({"sni": "a.example"}, "a.example", None),
+    ],
+    ids=str,
+)
+def test_a_forward_proxy_asks_for_whom_the_request_names(stated, sni, expected):
+    """In mesh mTLS too, for it has no name of its own."""
+    wild = external("*.example", resolution=Resolution.DYNAMIC_DNS)
+    cluster = _cluster(ClientTls(mode=ClientTlsMode.ISTIO_MUTUAL, **stated), of=wild)
+    options = cluster.get("typed_extension_protocol_options", {}).get(HTTP_OPTIONS, {})
+    assert (_context(cluster).get("sni"), options.get("upstream_http_protocol_options")) == (sni, expected)
+
+
+@pytest.mark.parametrize(
+    ("tls", "expected"),
+    [
+        (None, None),
+        (ClientTls(mode=ClientTlsMode.DISABLE), None),
+        (ClientTls(mode=ClientTlsMode.SIMPLE), {"auto_sni": True, "auto_san_validation": True}),
+        (ClientTls(mode=ClientTlsMode.ISTIO_MUTUAL), {"auto_sni": True, "auto_san_validation": True}),
+        (ClientTls(mode=ClientTlsMode.SIMPLE, sni="a.example"), {}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("key", [ISTIO, STOCK], ids=["agent", "stock"])
+def test_hosts_that_nobody_defined(tls, expected, key):
+    """The mesh may want TLS for them; the request names whom to ask for."""
+    policy = MeshOutboundTrafficPolicy(mode=MeshOutboundMode.ALLOW_ANY_DYNAMIC_DNS, tls=tls)
+    context = snapshot(settings=mesh(outbound_traffic_policy=policy))
+    cluster = generated(CLUSTER, context, scope(), outbound=key)["AllowAnyDynamicDNSCluster"]
+    options = cluster["typed_extension_protocol_options"][HTTP_OPTIONS]
+    assert ("transport_socket" in cluster) is (expected is not None)
+    assert options.get("upstream_http_protocol_options", {}) == (expected or {})
+    assert options["common_http_protocol_options"] == {"idle_timeout": "300s"}
 
 
 def test_checks_may_be_switched_off():

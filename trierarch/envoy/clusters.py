@@ -62,6 +62,11 @@ class ClusterTraits(NamedTuple):
     files: CertificateFiles = NO_FILES
     preserves_case: bool = False
 
+    def certificates(self, mesh: Mesh) -> Certificates:
+        """What of the client decides its TLS."""
+        exchanges = mesh.features.metadata_exchange
+        return Certificates(self.secrets, exchanges, rewrites_alpn=self.istio, files=self.files)
+
 
 class ServiceClusters(NamedTuple):
     """All that the clusters of a service are made of.
@@ -79,10 +84,7 @@ class ServiceClusters(NamedTuple):
     @property
     def security(self) -> Security:
         """What decides the TLS of the clusters."""
-        exchanges = self.mesh.features.metadata_exchange
-        traits = self.traits
-        certificates = Certificates(traits.secrets, exchanges, rewrites_alpn=traits.istio, files=traits.files)
-        return Security(certificates, self.peers, self.traits.type, self.mesh.config)
+        return Security(self.traits.certificates(self.mesh), self.peers, self.traits.type, self.mesh.config)
 
 
 def cluster_traits(key: OutboundKey, mesh: Mesh) -> ClusterTraits:

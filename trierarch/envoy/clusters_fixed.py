@@ -19,14 +19,16 @@ from trierarch.envoy.names import (
     PASSTHROUGH_CLUSTER,
 )
 from trierarch.envoy.packing import encode_resource
-from trierarch.envoy.protocol_options import build_passthrough_options
+from trierarch.envoy.protocol_options import NO_CHECKS, build_passthrough_options
 from trierarch.envoy.stat_names import plain_stat_name
 from trierarch.envoy.units import Plan, Unit
+from trierarch.envoy.upstream_tls import NOBODY, Security, any_host_transport
 from trierarch.push.proxy import IPMode, ProxyType
 
 if TYPE_CHECKING:
     from protocol.xds.resources import Resource
     from trierarch.config.destination_rule import ConnectionPool
+    from trierarch.envoy.protocol_options import PeerChecks
     from trierarch.push.context import PushContext
     from trierarch.push.mesh import Mesh
     from trierarch.push.sidecar_scope import SidecarScope
@@ -103,14 +105,17 @@ def _passthrough(name: str, mesh: Mesh, *, preserves_case: bool) -> Cluster:
 
 def _resolving(inputs: FixedClusters) -> Cluster:
     mesh = inputs.mesh
-    cluster = _open_cluster(ALLOW_ANY_DNS_CLUSTER, mesh, preserves_case=inputs.traits.preserves_case)
+    security = Security(inputs.traits.certificates(mesh), NOBODY, inputs.traits.type, mesh.config)
+    socket, checks = any_host_transport(security)
+    cluster = _open_cluster(ALLOW_ANY_DNS_CLUSTER, mesh, checks, preserves_case=inputs.traits.preserves_case)
+    cluster.transport_socket = socket
     cache = any_host_dns_cache(dns_lookup_family(inputs.traits.ip_mode, mesh.features.dual_stack))
     # "Insecure" is to forward TLS without checking whose it is: the application does that.
     set_dynamic_forward_proxy(cluster, ClusterConfig(dns_cache_config=cache, allow_insecure_cluster_options=True))
     return cluster
 
 
-def _open_cluster(name: str, mesh: Mesh, *, preserves_case: bool) -> Cluster:
+def _open_cluster(name: str, mesh: Mesh, checks: PeerChecks = NO_CHECKS, *, preserves_case: bool) -> Cluster:
     """What clusters for any destination have in common."""
     pool = _default_pool(mesh)
     return Cluster(
@@ -119,7 +124,7 @@ def _open_cluster(name: str, mesh: Mesh, *, preserves_case: bool) -> Cluster:
         connect_timeout=connect_timeout(pool, mesh.config),
         circuit_breakers=build_circuit_breakers(pool),
         upstream_connection_options=build_connection_options(pool, mesh.config),
-        typed_extension_protocol_options=build_passthrough_options(preserves_case=preserves_case),
+        typed_extension_protocol_options=build_passthrough_options(checks, preserves_case=preserves_case),
     )
 
 

@@ -54,6 +54,9 @@ class PeerChecks(NamedTuple):
     certificate: bool = False
 
 
+NO_CHECKS = PeerChecks()
+
+
 class HttpSettings(NamedTuple):
     """What decides the options of one cluster."""
 
@@ -61,7 +64,7 @@ class HttpSettings(NamedTuple):
     pool: ConnectionPool | None
     error_codes: tuple[int, ...] = ()
     keeps_header_case: bool = False
-    checks: PeerChecks = PeerChecks()
+    checks: PeerChecks = NO_CHECKS
 
 
 def outbound_version(
@@ -104,11 +107,15 @@ def build_protocol_options(settings: HttpSettings) -> dict[str, PackedMessage]:
     if settings.error_codes:
         matcher = build_error_matcher(settings.error_codes)
         options.outlier_detection = HttpProtocolOptionsOutlierDetection(error_matcher=matcher)
-    if settings.checks.sni:
-        options.upstream_http_protocol_options = UpstreamHttpProtocolOptions(
-            auto_sni=True, auto_san_validation=settings.checks.certificate
-        )
+    _set_checks(options, settings.checks)
     return {EXTENSION: pack(options)}
+
+
+def _set_checks(options: HttpProtocolOptions, checks: PeerChecks) -> None:
+    if checks.sni:
+        options.upstream_http_protocol_options = UpstreamHttpProtocolOptions(
+            auto_sni=True, auto_san_validation=checks.certificate
+        )
 
 
 def _set_version(options: HttpProtocolOptions, settings: HttpSettings) -> None:
@@ -125,12 +132,13 @@ def _set_version(options: HttpProtocolOptions, settings: HttpSettings) -> None:
             options.explicit_http_config = HttpProtocolOptionsExplicitHttpConfig(http_protocol_options=http1)
 
 
-def build_passthrough_options(*, preserves_case: bool) -> dict[str, PackedMessage]:
+def build_passthrough_options(checks: PeerChecks = NO_CHECKS, *, preserves_case: bool) -> dict[str, PackedMessage]:
     """The options of clusters that carry whatever comes (networking.md §2.11)."""
     options = HttpProtocolOptions(
         common_http_protocol_options=CommonHttpProtocolOptions(idle_timeout=duration(PASSTHROUGH_IDLE_TIMEOUT))
     )
     _set_version(options, HttpSettings(Version.AS_CLIENT, pool=None, keeps_header_case=preserves_case))
+    _set_checks(options, checks)
     return {EXTENSION: pack(options)}
 
 

@@ -7,7 +7,7 @@ at an original destination, all endpoints must speak mTLS for it to be used. A p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.proto.envoy.config.cluster.v3 import Cluster, ClusterTransportSocketMatch
@@ -26,11 +26,12 @@ from trierarch.config import labels
 from trierarch.config.destination_rule import ClientTls, ClientTlsMode, ProxyProtocolVersion
 from trierarch.config.peer_authentication import MutualTlsMode
 from trierarch.envoy.names import OUTBOUND, ClusterName
+from trierarch.envoy.outline import Discovery
 from trierarch.envoy.packing import pack, struct
-from trierarch.envoy.protocol_options import PeerChecks, Version
+from trierarch.envoy.protocol_options import NO_CHECKS, PeerChecks, Version
 from trierarch.envoy.secret_references import WORKLOAD_CERTIFICATE, WORKLOAD_ROOTS, workload_secret
 from trierarch.envoy.upstream_user_tls import TLS_SOCKET, build_user_context, is_config_map, tls_parameters
-from trierarch.push.model import Resolution
+from trierarch.push.model import PortProtocol, Resolution
 from trierarch.push.proxy import NO_FILES, ProxyType, SecretSource
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from trierarch.envoy.outline import ClusterOutline
     from trierarch.push.authentication import NamespacePolicies
     from trierarch.push.endpoints import ServiceEndpoints
-    from trierarch.push.model import PortProtocol, Service
+    from trierarch.push.model import Service
     from trierarch.push.proxy import CertificateFiles
 
 RAW_SOCKET = "envoy.transport_sockets.raw_buffer"
@@ -85,9 +86,10 @@ class Plaintext:
 
 @dataclass(frozen=True, slots=True)
 class MeshTls:
-    """The mesh's own mTLS. `automatic`: only with endpoints that speak it."""
+    """The mesh's own mTLS. `automatic`: only with endpoints that speak it; `checks`: what the request decides."""
 
     automatic: bool
+    checks: PeerChecks = NO_CHECKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ def select_mode(outline: ClusterOutline, security: Security) -> Mode:
 def _mesh_mode(outline: ClusterOutline, security: Security, *, automatic: bool) -> Mode:
     """The mesh's mTLS; with certificates in files it is as if a rule had named them."""
     if not security.certificates.in_files:
-        return MeshTls(automatic)
+        return MeshTls(automatic, NO_CHECKS if automatic else _checks_of_forward(outline))
     certificate, key, roots = security.certificates.files
     stated = outline.policy.tls or ClientTls(sni=_mesh_sni(outline))
     mutual = ClientTls(
@@ -155,6 +157,21 @@ def _mesh_mode(outline: ClusterOutline, security: Security, *, automatic: bool) 
         sni=stated.sni,
     )
     return UserTls(mutual, service_identities(outline.service, security.peers, security.mesh))
+
+
+def _checks_of_forward(outline: ClusterOutline) -> PeerChecks:
+    """A cluster that forwards to whom the request names has no name of its own to ask for."""
+    tls = outline.policy.tls
+    if outline.discovery is not Discovery.DYNAMIC_FORWARD_PROXY or tls is None:
+        return NO_CHECKS
+    return _checks_of_rule(tls)
+
+
+def _checks_of_rule(tls: ClientTls) -> PeerChecks:
+    """Without a server name in the rule Envoy takes the request's, and checks the certificate against it."""
+    if tls.sni:
+        return NO_CHECKS
+    return PeerChecks(sni=True, certificate=not tls.subject_alt_names and not tls.insecure_skip_verify)
 
 
 def _is_automatic(outline: ClusterOutline, security: Security) -> bool:
@@ -176,11 +193,14 @@ def _may_use(tls: ClientTls, outline: ClusterOutline, proxy_type: ProxyType) -> 
 
 
 def select_checks(mode: Mode) -> PeerChecks:
-    """Without a server name in the rule Envoy takes the request's, and checks the certificate against it."""
-    if not isinstance(mode, UserTls) or mode.settings.sni:
-        return PeerChecks()
-    verifies = not mode.settings.subject_alt_names and not mode.settings.insecure_skip_verify
-    return PeerChecks(sni=True, certificate=verifies)
+    """What the request decides in a mode."""
+    match mode:
+        case MeshTls(checks=checks):
+            return checks
+        case UserTls(settings):
+            return _checks_of_rule(settings)
+        case Plaintext():
+            return NO_CHECKS
 
 
 def set_transport(cluster: Cluster, outline: ClusterOutline, mode: Mode, version: Version, security: Security) -> None:
@@ -192,13 +212,26 @@ def set_transport(cluster: Cluster, outline: ClusterOutline, mode: Mode, version
         case UserTls(settings, names):
             source = security.certificates.source
             context = build_user_context(settings, names, security.mesh, http2=version is Version.HTTP2, source=source)
-            cluster.transport_socket = _tls_socket(context, outline)
-        case MeshTls(automatic):
-            socket = _tls_socket(_mesh_context(outline, version, security), outline)
+            cluster.transport_socket = _wrapped(_tls_socket(context), outline)
+        case MeshTls(automatic, checks):
+            sni = "" if checks.sni else _mesh_sni(outline)
+            socket = _wrapped(_tls_socket(_service_context(outline, sni, version, security)), outline)
             if automatic and not outline.is_original_destination:
                 cluster.transport_socket_matches = _by_mark(socket, outline)
             else:
                 cluster.transport_socket = socket
+
+
+def any_host_transport(security: Security) -> tuple[TransportSocket | None, PeerChecks]:
+    """The TLS towards hosts that nobody defined, as the mesh wants it, and what requests decide of it."""
+    tls, source = security.mesh.outbound_traffic_policy.tls, security.certificates.source
+    if tls is None or tls.mode is ClientTlsMode.DISABLE or source is SecretSource.NONE:
+        return None, NO_CHECKS
+    if tls.mode is ClientTlsMode.ISTIO_MUTUAL:
+        context = _mesh_context(tls, _alpn(PortProtocol.UNSUPPORTED, Version.AS_CLIENT, security.certificates), source)
+    else:
+        context = build_user_context(tls, (), security.mesh, http2=False, source=source)
+    return _tls_socket(context), _checks_of_rule(tls)
 
 
 def _by_mark(mutual: TransportSocket, outline: ClusterOutline) -> list[ClusterTransportSocketMatch]:
@@ -211,15 +244,22 @@ def _by_mark(mutual: TransportSocket, outline: ClusterOutline) -> list[ClusterTr
     ]
 
 
-def _mesh_context(outline: ClusterOutline, version: Version, security: Security) -> UpstreamTlsContext:
-    """Istio mTLS: the workload's own certificate, the mesh's roots, the service accounts of the endpoints."""
-    tls, source = outline.policy.tls or ClientTls(), security.certificates.source
+def _service_context(outline: ClusterOutline, sni: str, version: Version, security: Security) -> UpstreamTlsContext:
+    """Istio mTLS with the service accounts of the endpoints. `sni`: the server name unless a rule has one."""
+    tls = outline.policy.tls or ClientTls()
     identities = tls.subject_alt_names or service_identities(outline.service, security.peers, security.mesh)
-    names = [StringMatcher(exact=name) for name in identities]
+    stated = replace(tls, sni=tls.sni or sni, subject_alt_names=identities)
+    alpn = _alpn(outline.port.protocol, version, security.certificates)
+    return _mesh_context(stated, alpn, security.certificates.source)
+
+
+def _mesh_context(tls: ClientTls, alpn: list[str], source: SecretSource) -> UpstreamTlsContext:
+    """Istio mTLS: the workload's own certificate, the mesh's roots; the server name and the names of the peers."""
+    names = [StringMatcher(exact=name) for name in tls.subject_alt_names]
     return UpstreamTlsContext(
-        sni=tls.sni or _mesh_sni(outline),
+        sni=tls.sni,
         common_tls_context=CommonTlsContext(
-            alpn_protocols=_alpn(outline.port.protocol, version, security.certificates),
+            alpn_protocols=alpn,
             tls_params=tls_parameters(None),
             tls_certificate_sds_secret_configs=[workload_secret(WORKLOAD_CERTIFICATE, source)],
             combined_validation_context=CommonTlsContextCombinedCertificateValidationContext(
@@ -254,8 +294,8 @@ def _alpn(protocol: PortProtocol, version: Version, certificates: Certificates) 
     return ["istio-http/1.1", MESH, "http/1.1"] if protocol.is_http else [MESH]
 
 
-def _tls_socket(context: UpstreamTlsContext, outline: ClusterOutline) -> TransportSocket:
-    return _wrapped(TransportSocket(name=TLS_SOCKET, typed_config=pack(context)), outline)
+def _tls_socket(context: UpstreamTlsContext) -> TransportSocket:
+    return TransportSocket(name=TLS_SOCKET, typed_config=pack(context))
 
 
 def _raw_socket(name: str) -> TransportSocket:
