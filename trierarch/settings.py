@@ -177,6 +177,15 @@ class Settings:
     persistent_session: bool = setting(
         False, parse_bool, "stateful session filters", variable="PILOT_ENABLE_PERSISTENT_SESSION_FILTER"
     )
+    mongo_filter: bool = setting(
+        True, parse_bool, "filters that count what MongoDB is asked", variable="PILOT_ENABLE_MONGO_FILTER"
+    )
+    redis_filter: bool = setting(
+        False, parse_bool, "Redis as a protocol, sharded by key", variable="PILOT_ENABLE_REDIS_FILTER"
+    )
+    mysql_filter: bool = setting(
+        False, parse_bool, "filters that count what MySQL is asked", variable="PILOT_ENABLE_MYSQL_FILTER"
+    )
     inbound_listener_merge: bool = setting(
         False,
         parse_bool,

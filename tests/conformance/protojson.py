@@ -1,6 +1,7 @@
 """Encoded resources as proto-JSON, read by Google's protobuf library: an eye other than our own codec's.
 
-Istio's own messages are not in xds-protos: they are compiled from the same small files that our classes come from.
+Istio's own messages, and what Envoy's contrib builds add, are not in xds-protos: they are compiled from the same small
+files that our classes come from.
 """
 
 from __future__ import annotations
@@ -47,12 +48,13 @@ def _import_package(name: str) -> None:
 def _add_own_messages() -> None:
     from grpc_tools import protoc
 
-    files = sorted(str(path.relative_to(_SOURCES)) for path in (_SOURCES / "istio").glob("*.proto"))
+    own = (*(_SOURCES / "istio").glob("*.proto"), _SOURCES / "contrib" / "mysql_proxy.proto")
+    files = sorted(str(path.relative_to(_SOURCES)) for path in own)
     well_known = Path(protoc.__file__).parent / "_proto"
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "own.bin")
         failed = protoc.main(["", f"-I{_SOURCES}", f"-I{well_known}", f"--descriptor_set_out={output}", *files])
         assert not failed, "protoc does not accept our own .proto files"
-        own = descriptor_pb2.FileDescriptorSet.FromString(output.read_bytes())
-    for file in own.file:
+        compiled = descriptor_pb2.FileDescriptorSet.FromString(output.read_bytes())
+    for file in compiled.file:
         descriptor_pool.Default().AddSerializedFile(file.SerializeToString())

@@ -167,6 +167,13 @@ def test_proxies_and_sockets_are_accepted(tmp_path):
     accept(tmp_path, [*listeners(here, STOCK, found).values()], [*routes(here, STOCK, found).values()])
 
 
+def test_databases_are_accepted(tmp_path):
+    """Those that Envoy understands without its contrib filters."""
+    here = mesh_of(service("db", "6379/REDIS", "27017/MONGO", address="10.0.0.7"))
+    found = snapshot(settings=mesh(features={"redis_filter": True}))
+    accept(tmp_path, [*listeners(here, STOCK, found).values()])
+
+
 @pytest.mark.parametrize(
     "label", [{"persistent-session": "seat:/shop"}, {"persistent-session-header": "x-seat"}], ids=str
 )

@@ -67,6 +67,16 @@ def test_every_port_has_the_chains_of_its_protocol():
     ]
 
 
+def test_databases_are_understood_where_they_are_served():
+    """As where they are called: by filters that can be switched."""
+    key = inbound_key(targets=(target(1, 1, PortProtocol.REDIS), target(2, 2, PortProtocol.MONGO)))
+    found = virtual_inbound(key, features={"redis_filter": True})["filter_chains"][-2:]
+    filters = [[each["name"].rpartition(".")[2] for each in chain["filters"]] for chain in found]
+    assert filters == [["redis_proxy"], ["mongo_proxy", "tcp_proxy"]]
+    (redis, *_) = found[0]["filters"]
+    assert redis["typed_config"]["prefix_routes"] == {"catch_all_route": {"cluster": "inbound|1||"}}
+
+
 def test_the_first_service_of_a_port_wins_it():
     """Targets come in the order of their services' age."""
     key = inbound_key(targets=(target(80, 8080, PortProtocol.HTTP), target(81, 8080, PortProtocol.TCP)))

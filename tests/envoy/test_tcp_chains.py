@@ -148,11 +148,44 @@ def test_the_destination_rule_sets_times_hash_and_tunnel():
     assert config["tunneling_config"] == {"hostname": "out.example:443", "use_post": True}
 
 
-def test_mongo_is_read_on_its_way():
-    """Statistics of the protocol stand before the proxy."""
-    db = service("m", "27017/MONGO", address="10.0.0.6")
-    (chain,) = listeners(mesh_of(db))["10.0.0.6_27017"]["filter_chains"]
-    assert [each["name"].rpartition(".")[2] for each in chain["filters"]] == ["mongo_proxy", "tcp_proxy"]
+EVERY_DATABASE = {"mongo_filter": True, "redis_filter": True, "mysql_filter": True}
+NO_DATABASE = dict.fromkeys(EVERY_DATABASE, False)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "features", "expected"),
+    [
+        ("MONGO", {}, ["mongo_proxy", "tcp_proxy"]),
+        ("MONGO", NO_DATABASE, ["tcp_proxy"]),
+        ("MYSQL", {}, ["tcp_proxy"]),
+        ("MYSQL", EVERY_DATABASE, ["mysql_proxy", "tcp_proxy"]),
+        ("REDIS", {}, ["tcp_proxy"]),
+        ("REDIS", EVERY_DATABASE, ["redis_proxy"]),
+        ("TCP", EVERY_DATABASE, ["tcp_proxy"]),
+    ],
+)
+def test_databases_have_filters_that_can_be_switched(protocol, features, expected):
+    """Statistics of the protocol stand before the proxy, or the protocol's own proxy in its place."""
+    db = service("m", f"27017/{protocol}", address="10.0.0.6")
+    settings = snapshot(settings=mesh(features=features))
+    (chain,) = listeners(mesh_of(db), KEY, settings)["10.0.0.6_27017"]["filter_chains"]
+    assert [each["name"].rpartition(".")[2] for each in chain["filters"]] == expected
+
+
+def test_redis_has_a_proxy_of_its_own():
+    """To the one cluster, or to the first of several, for it spreads keys itself."""
+    db, found = service("m", "6379/REDIS", address="10.0.0.6"), snapshot(settings=mesh(features=EVERY_DATABASE))
+    (chain,) = listeners(mesh_of(db), KEY, found)["10.0.0.6_6379"]["filter_chains"]
+    config = chain["filters"][0]["typed_config"]
+    assert config["stat_prefix"] == "outbound|6379||m.shop.svc.cluster.local"
+    assert config["settings"] == {"op_timeout": "5s"}
+    assert config["latency_in_micros"]
+    assert config["prefix_routes"] == {"catch_all_route": {"cluster": "outbound|6379||m.shop.svc.cluster.local"}}
+    shares = "[{destination: {host: a.x}, weight: 1}, {destination: {host: b.x}, weight: 3}]"
+    virtual = virtual_service(f"{{hosts: [m], tcp: [{{route: {shares}}}]}}")
+    (chain,) = listeners(mesh_of(db, virtual=(virtual,)), KEY, found)["10.0.0.6_6379"]["filter_chains"]
+    routes = chain["filters"][0]["typed_config"]["prefix_routes"]
+    assert routes == {"catch_all_route": {"cluster": "outbound|6379||a.x"}}
 
 
 def test_a_pattern_names_the_statistics():

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from protocol.proto.envoy.config.cluster.v3 import Cluster
+from protocol.proto.envoy.config.cluster.v3 import Cluster, ClusterLbPolicy
 from trierarch.envoy.cluster_metadata import exchange_filter, outbound_metadata
 from trierarch.envoy.connection_pool import build_circuit_breakers, build_connection_options, connect_timeout
+from trierarch.envoy.database_filters import understood
 from trierarch.envoy.discovery import dns_lookup_family, set_discovery
 from trierarch.envoy.http_connection import proxy_headers
 from trierarch.envoy.load_assignment import AssignmentInputs, build_load_assignment
@@ -33,7 +34,7 @@ from trierarch.envoy.upstream_tls import (
     select_peers,
     set_transport,
 )
-from trierarch.push.model import Resolution
+from trierarch.push.model import PortProtocol, Resolution
 from trierarch.push.proxy import NO_FILES, IPMode, ProxyType, SecretSource
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from trierarch.envoy.narrowing import ServiceRow, ServiceRows
     from trierarch.envoy.outlook import Outlook
     from trierarch.envoy.units import Plan
-    from trierarch.push.mesh import Mesh
+    from trierarch.push.mesh import Features, Mesh
     from trierarch.push.model import Service
     from trierarch.push.proxy import CertificateFiles
     from trierarch.push.traffic import MergedRule
@@ -168,7 +169,7 @@ def build_cluster(
     )
     lookup_family = dns_lookup_family(traits.ip_mode, mesh.features.dual_stack)
     set_discovery(cluster, outline, config, lookup_family, http.checks)
-    _set_balancing(cluster, outline)
+    _set_balancing(cluster, outline, mesh.features)
     set_transport(cluster, outline, mode, version, security)
     if traits.istio:
         cluster.metadata = outbound_metadata(outline, mesh.features.telemetry_labels)
@@ -176,10 +177,12 @@ def build_cluster(
     return cluster
 
 
-def _set_balancing(cluster: Cluster, outline: ClusterOutline) -> None:
+def _set_balancing(cluster: Cluster, outline: ClusterOutline, features: Features) -> None:
     if outline.discovery is Discovery.DYNAMIC_FORWARD_PROXY:
         return
-    if not outline.is_original_destination:
+    if understood(outline.port.protocol, features) is PortProtocol.REDIS and not outline.is_original_destination:
+        cluster.lb_policy = ClusterLbPolicy.MAGLEV  # a key stays with its endpoint
+    elif not outline.is_original_destination:
         set_load_balancing(cluster, outline.policy.load_balancer)
     cluster.common_lb_config = build_common_lb_config(outline)
 

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.config.peer_authentication import MutualTlsMode
+from trierarch.envoy.database_filters import understood
 from trierarch.envoy.filter_chains import PLAINTEXT_HTTP, RAW_BUFFER, TLS, ChainMatch, FilterChain
 from trierarch.envoy.http_connection import HttpConnection, HttpProfile, select_profile
 from trierarch.envoy.inbound_tls import MeshServerTls, UserServerTls, select_mesh_tls
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from trierarch.envoy.inbound_ports import InboundPort, Workload
+    from trierarch.push.mesh import Features
 
 
 class Handling(Enum):
@@ -110,6 +112,7 @@ class ChainSettings:
     tls: MeshServerTls
     exchanges: bool
     idle_timeout: float | None
+    features: Features
 
     @property
     def has_certificates(self) -> bool:
@@ -126,6 +129,7 @@ def select_settings(workload: Workload) -> ChainSettings:
         tls=select_mesh_tls(key.capabilities, mesh, exchanges=exchanges),
         exchanges=exchanges,
         idle_timeout=key.idle_timeout,
+        features=mesh.features,
     )
 
 
@@ -218,6 +222,6 @@ def _tcp(port: InboundPort, settings: ChainSettings) -> TcpProxy:
         clusters=port.cluster,
         idle_timeout=settings.idle_timeout,
         exchanges_metadata=settings.exchanges,
-        reads_mongo=port.protocol is PortProtocol.MONGO,
+        database=understood(port.protocol, settings.features),
         logs=settings.profile.logs,
     )

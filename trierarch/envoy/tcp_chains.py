@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from trierarch.config.destination_rule import ConsistentHash, HashSourceIp
 from trierarch.config.hosts import MESH_GATEWAY
+from trierarch.envoy.database_filters import understood
 from trierarch.envoy.filter_chains import ChainMatch, FilterChain
 from trierarch.envoy.names import outbound_cluster
 from trierarch.envoy.source_metadata import config_path
 from trierarch.envoy.stat_names import END, pattern_stat_name
 from trierarch.envoy.tcp_proxy import NamedHost, TcpProxy, WeightedCluster
 from trierarch.envoy.virtual_host_domains import short_names
-from trierarch.push.model import UNSPECIFIED_ADDRESS, PortProtocol, Resolution
+from trierarch.push.model import UNSPECIFIED_ADDRESS, Resolution
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -231,7 +232,7 @@ def _proxy(
         hashes_source_ip=_hashes_source_ip(policy),
         tunnel=policy.tunnel,
         resolves=resolves,
-        reads_mongo=place.port.protocol is PortProtocol.MONGO,
+        database=understood(place.port.protocol, place.view.mesh.features),
         logs=place.view.logs,
     )
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.proto.envoy.config.listener.v3 import Filter
-from protocol.proto.envoy.extensions.filters.network.mongo_proxy.v3 import MongoProxy
 from protocol.proto.envoy.extensions.filters.network.sni_dynamic_forward_proxy.v3 import (
     FilterConfig as SniDynamicForwardProxy,
 )
@@ -24,16 +23,17 @@ from protocol.proto.envoy.extensions.filters.network.tcp_proxy.v3 import (
 )
 from protocol.proto.envoy.type.v3 import HashPolicy, HashPolicySourceIp
 from trierarch.envoy.access_log import NO_LOGS, AccessLogs, Place, build_access_logs
+from trierarch.envoy.database_filters import build_reader, build_redis_proxy
 from trierarch.envoy.discovery import service_dns_cache
 from trierarch.envoy.network_filters import metadata_exchange
 from trierarch.envoy.packing import duration, pack
+from trierarch.push.model import PortProtocol
 
 if TYPE_CHECKING:
     from protocol.proto.envoy.config.cluster.v3 import ClusterDnsLookupFamily as DnsLookupFamily
     from trierarch.config.destination_rule import Tunnel
 
 TCP_PROXY = "envoy.filters.network.tcp_proxy"
-MONGO_PROXY = "envoy.filters.network.mongo_proxy"
 SNI_DYNAMIC_FORWARD_PROXY = "envoy.extensions.filters.network.sni_dynamic_forward_proxy"
 
 
@@ -57,7 +57,8 @@ class TcpProxy:
     """One TCP proxy.
 
     `clusters`: the one cluster, or several by weight. Times in seconds. What may stand before it: `exchanges_metadata`
-    (Istio's exchange of who the peers are), `reads_mongo` (statistics of the protocol), `resolves`.
+    (Istio's exchange of who the peers are), a filter of a `database`, `resolves`. Redis has a proxy of its own, which
+    knows the first of the clusters only.
     """
 
     stat_prefix: str
@@ -67,9 +68,14 @@ class TcpProxy:
     hashes_source_ip: bool = False
     tunnel: Tunnel | None = None
     resolves: NamedHost | None = None
-    reads_mongo: bool = False
+    database: PortProtocol | None = None
     exchanges_metadata: bool = False
     logs: AccessLogs = NO_LOGS
+
+    @property
+    def first_cluster(self) -> str:
+        """The cluster, or the first of several."""
+        return self.clusters if isinstance(self.clusters, str) else self.clusters[0].name
 
 
 def build_tcp_filters(proxy: TcpProxy) -> list[Filter]:
@@ -77,8 +83,11 @@ def build_tcp_filters(proxy: TcpProxy) -> list[Filter]:
     filters = []
     if proxy.exchanges_metadata:
         filters.append(metadata_exchange())
-    if proxy.reads_mongo:
-        filters.append(Filter(name=MONGO_PROXY, typed_config=pack(MongoProxy(stat_prefix=proxy.stat_prefix))))
+    if proxy.database is PortProtocol.REDIS:
+        return [*filters, build_redis_proxy(proxy.stat_prefix, proxy.first_cluster)]
+    reader = build_reader(proxy.database, proxy.stat_prefix)
+    if reader is not None:
+        filters.append(reader)
     if proxy.resolves is not None:
         filters.append(_build_resolver(proxy.resolves))
     return [*filters, Filter(name=TCP_PROXY, typed_config=pack(_build_proxy(proxy)))]

@@ -29,6 +29,9 @@ class Features:
     tls_on_sidecar_ingress: bool = False
     sidecar_use_remote_address: bool = False
     persistent_session: bool = False
+    mongo_filter: bool = True
+    redis_filter: bool = False
+    mysql_filter: bool = False
     inbound_listener_merge: bool = False
     enhanced_rule_merge: bool = True
     http10: bool = False
