@@ -26,9 +26,13 @@ from trierarch.push.model import (
     ServicePort,
     TrafficDistribution,
 )
+from trierarch.push.proxy import IPMode
+from trierarch.push.traffic import MergedRule
 from trierarch.push.visibility import exported_to
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from trierarch.config.mesh_config import MeshConfig
     from trierarch.config.objects import AnyObject
 
@@ -91,6 +95,15 @@ def istio_object(kind: str, spec: Json, name: str = "it", namespace: str = "defa
     return answer.object
 
 
+def snake_case(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """Proto-JSON with the original field names."""
+    if isinstance(value, dict):
+        return {
+            "".join(f"_{c.lower()}" if c.isupper() else c for c in key): snake_case(item) for key, item in value.items()
+        }
+    return [snake_case(item) for item in value] if isinstance(value, list) else value
+
+
 def mesh_config(settings: Json | None) -> MeshConfig:
     """MeshConfig with these settings."""
     answer = decode_mesh_config(plain(settings or {}), ORIGIN, CONFIG_CLUSTER)
@@ -128,3 +141,17 @@ def _resolution(name: str | None) -> Resolution:
 
 def _port(port: Json) -> ServicePort:
     return ServicePort(port.get("port", 0), port.get("name", ""), PortProtocol(port.get("protocol") or "TCP"))
+
+
+def rule_of(policy: Json | None, **fields: object) -> MergedRule:
+    """A DestinationRule with this traffic policy, as the snapshot holds it."""
+    source = istio_object("DestinationRule", {"host": "it.example", "trafficPolicy": policy, **fields})
+    return MergedRule(
+        host="it.example", namespace="default", spec=source.spec, sources=(source,), export_to=frozenset({"*"})
+    )
+
+
+def ip_mode(addresses: Iterable[str]) -> IPMode:
+    """The families of addresses."""
+    modes = {":" in address for address in addresses}
+    return IPMode.DUAL if len(modes) == 2 else IPMode.IPV6 if True in modes else IPMode.IPV4

@@ -9,45 +9,27 @@ from dataclasses import replace
 
 import pytest
 
-from tests.conformance.go_tables import istio_object, mesh_config, plain, rows, service
+from tests.conformance.go_tables import ip_mode, istio_object, mesh_config, plain, rows, rule_of, service, snake_case
 from tests.conformance.protojson import to_plain
 from tests.envoy.meshes import mesh_of, routes
 from tests.envoy.samples import endpoint, generated, mesh, outbound_key, scope, snapshot
 from tests.envoy.samples import service as plain_service
 from trierarch.config.mesh_config import MeshConfig
-from trierarch.envoy.discovery import dns_lookup_family
 from trierarch.envoy.grpc_listeners import callable_names
 from trierarch.envoy.locality import Standpoint, apply_preference, group_by_locality, preference_in_force
-from trierarch.envoy.outlier import build_outlier_detection
 from trierarch.envoy.packing import encode
-from trierarch.envoy.protocol_options import Version, outbound_version
 from trierarch.envoy.route_filters import build_fault, mirrors
-from trierarch.envoy.stat_names import pattern_stat_name
 from trierarch.envoy.types import CLUSTER, ENDPOINT
-from trierarch.push.model import Locality, PortProtocol, TrafficDistribution
+from trierarch.push.model import Locality, TrafficDistribution
 from trierarch.push.network_gateways import NetworkGateway, index_gateways
-from trierarch.push.proxy import PROXYLESS_GRPC, Capabilities, IPMode, ProxyType, SecretSource
-from trierarch.push.traffic import MergedRule, effective_policy
+from trierarch.push.proxy import PROXYLESS_GRPC, Capabilities, IPMode, SecretSource
+from trierarch.push.traffic import effective_policy
 
 CORE = "core/pilot__pkg__networking__core__{}.json"
 GRPC = "core/pilot__pkg__networking__grpcgen__{}.json"
 UTIL = "core/pilot__pkg__networking__util__util.json"
 TELEMETRY = "core/pilot__pkg__networking__telemetry__telemetry.json"
 ENDPOINTS = "xds/pilot__pkg__xds__endpoints__{}.json"
-
-
-def rule_of(policy, **fields):
-    """A DestinationRule with this traffic policy, as the snapshot holds it."""
-    source = istio_object("DestinationRule", {"host": "it.example", "trafficPolicy": policy, **fields})
-    return MergedRule(
-        host="it.example", namespace="default", spec=source.spec, sources=(source,), export_to=frozenset({"*"})
-    )
-
-
-def ip_mode(addresses):
-    """The families of addresses."""
-    modes = {":" in address for address in addresses}
-    return IPMode.DUAL if len(modes) == 2 else IPMode.IPV6 if True in modes else IPMode.IPV4
 
 
 # --- routes ----------------------------------------------------------------------------------------------------------
@@ -94,65 +76,10 @@ def test_faults(row):
     built = to_plain(
         "type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault", encode(build_fault(rule.fault))
     )
-    assert built == _snake(plain(row["want"]))
+    assert built == snake_case(plain(row["want"]))
 
 
-def _snake(value):
-    """Proto-JSON with the original field names."""
-    if isinstance(value, dict):
-        return {
-            "".join(f"_{c.lower()}" if c.isupper() else c for c in key): _snake(item) for key, item in value.items()
-        }
-    return [_snake(item) for item in value] if isinstance(value, list) else value
-
-
-# --- clusters --------------------------------------------------------------------------------------------------------
-@rows(CORE.format("cluster"), "TestApplyOutlierDetection", "tests")
-def test_outlier_detection(row):
-    """Every setting and its absence."""
-    outlier = rule_of({"outlierDetection": row["cfg"]}).spec.traffic_policy.outlier_detection
-    built = to_plain(
-        "type.googleapis.com/envoy.config.cluster.v3.OutlierDetection", encode(build_outlier_detection(outlier))
-    )
-    assert built == _snake(plain(row["o"]))
-
-
-@rows(CORE.format("cluster_builder"), "TestShouldH2Upgrade")
-def test_upgrades_to_http2(row):
-    """By the rule, or by the mesh for ports that are known to be HTTP."""
-    pool = rule_of({"connectionPool": row["connectionPool"]}).spec.traffic_policy.connection_pool
-    protocol = PortProtocol(row["port"]["protocol"])
-    version = outbound_version(protocol, pool, mesh_config(row["mesh"]), ProxyType.ROUTER)
-    assert (version is Version.HTTP2) is row["upgrade"]
-
-
-@rows(UTIL, "TestSelectDNSLookupFamily")
-def test_lookup_families(row):
-    """The proxy's own addresses decide."""
-    assert dns_lookup_family(ip_mode(row["ips"]), dual_stack=False).name == row["want"]
-
-
-@rows(TELEMETRY, "TestBuildStatPrefix")
-def test_names_of_statistics(row):
-    """All placeholders."""
-    named = service({"hostname": row["host"], "attributes": row["attributes"]})
-    port = row["port"]
-    found = pattern_stat_name(
-        row["statPattern"], named, port["port"], port["name"], row["subsetName"], target_port=row["targetPort"]
-    )
-    assert found == row["want"] + ";"
-
-
-@rows(UTIL, "TestMergeSubsetTrafficPolicy")
-def test_policies_of_subsets(row):
-    """A subset's policy over the rule's, seen at a port."""
-    number = (row["port"] or {}).get("port", 1)
-    subset = {"name": "v1", "labels": {"a": "b"}, "trafficPolicy": row["subset"]}
-    merged = effective_policy(rule_of(row["original"], subsets=[subset]), "v1", number, mesh())
-    expected = effective_policy(rule_of(row["expected"]), "", number, mesh())
-    assert str(merged) == str(expected)
-
-
+# --- TCP -------------------------------------------------------------------------------------------------------------
 @rows(CORE.format("networkfilter"), "TestBuildOutboundNetworkFiltersTunnelingConfig")
 def test_tunnels(row):
     """Where a rule wants one, or its subset does."""
