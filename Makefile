@@ -79,3 +79,4 @@ bench: $(VENV)/.ready  ## measure, in ratios of one run
 
 docs: $(VENV)/.ready  ## write the generated pages of docs/ anew
 	@$(BIN)/python tools/generate_docs.py
+	@$(BIN)/python tools/generate_limits.py

@@ -28,7 +28,7 @@ from actors.grpc.framing import Piece
 from actors.grpc.limits import KIB, Limits, Rate
 
 _PREFACE_SIZE = 24
-_CALL_STEP = 8
+CALL_STEP = 8
 """A call is as much work as so many other frames: its task, its handler."""
 
 _HEADER = struct.Struct(">HBBB")
@@ -89,7 +89,7 @@ class FrameMeter:
                 yield memoryview(data)[begin:at]
                 begin, frames = at, 0
             self._charge(length, kind, flags, now)
-            frames += _CALL_STEP if kind == HeadersFrame.type else 1
+            frames += CALL_STEP if kind == HeadersFrame.type else 1
         yield memoryview(data)[begin:] if begin else data
 
     def sent(self, total: int) -> None:
