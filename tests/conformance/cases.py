@@ -39,6 +39,12 @@ def shared_folder() -> Path:
     return Path(os.environ.get("TRIERARCH_CASES") or beside)
 
 
+def conformance_folder(name: str) -> Path:
+    """The folder of a family of conformance data there, in `conformance/` or beside it; it need not exist."""
+    places = [root / name for root in (shared_folder() / "conformance", shared_folder())]
+    return next((place for place in places if place.is_dir()), places[0])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One case. `objects` maps a cluster to its documents; `expected` maps a proxy to its resources by kind."""

@@ -14,15 +14,14 @@ from typing import Any
 import pytest
 
 from tests.conformance.answers import TYPES, generate_all
-from tests.conformance.cases import CONFIG_CLUSTER, ORIGIN, Case, build_client, build_snapshot, shared_folder
+from tests.conformance.cases import CONFIG_CLUSTER, ORIGIN, build_client, build_snapshot, conformance_folder
 from tests.conformance.protojson import to_plain
+from tests.conformance.simulations import PROXY, read_simulation
 from tests.conformance.walker import Call, walk
-from tests.conformance.yaml_documents import load_documents
 from trierarch.config.admission import Admitted, admit
 from trierarch.config.decode import UnknownKind
 
-FILES = [root / "simulation" / "ready.json" for root in (shared_folder() / "conformance", shared_folder())]
-FILE = next((file for file in FILES if file.is_file()), FILES[0])
+FILE = conformance_folder("simulation") / "ready.json"
 KNOWN: dict[str, Any] = json.loads(FILE.read_text()) if FILE.is_file() else {"cases": [], "routeCases": []}
 INPUTS = json.loads(FILE.with_name("inputs.json").read_text()) if FILE.is_file() else []
 
@@ -39,41 +38,15 @@ def resources_for(case):
 
 @cache
 def _generated(text):
-    case = json.loads(text)
-    sets = generate_all(build_client(_node(case["proxy"])), build_snapshot(_mesh(case)))
+    sets = _generate(read_simulation(json.loads(text)))
     return {
         kind: {resource.name: to_plain(TYPES[kind], resource.body) for resource in resources}
         for kind, resources in sets.items()
     }
 
 
-def _node(proxy):
-    """The labels of a simulated proxy are its own whatever the mesh says of its address: so they are fixed ones."""
-    namespace = proxy.get("metadataNamespace") or proxy["namespace"]
-    metadata = {
-        "NAMESPACE": namespace,
-        "STATIC_LABELS": proxy["labels"],
-        "INSTANCE_IPS": ",".join(proxy["ip"]),
-        "ISTIO_VERSION": proxy["istioVersion"],
-        "CLUSTER_ID": proxy.get("clusterID") or CONFIG_CLUSTER,
-    }
-    return {"id": f"{proxy['type']}~{proxy['ip'][0]}~{proxy['id']}~{proxy['dnsDomain']}", "metadata": metadata}
-
-
-def _mesh(case):
-    head = {"mesh": case.get("meshConfig"), "features": case.get("features")}
-    return Case(
-        family="simulation",
-        name=case["name"],
-        about="",
-        head=head,
-        objects={CONFIG_CLUSTER: _documents(case)},
-        expected={},
-    )
-
-
-def _documents(case):
-    return tuple(each for text in (case["config"], case["kubeConfig"]) for each in load_documents(text or ""))
+def _generate(case):
+    return generate_all(build_client(case.head["proxies"][PROXY]), build_snapshot(case))
 
 
 def call_of(call):
@@ -118,9 +91,10 @@ def test_routes(case):
 @pytest.mark.parametrize("case", [pytest.param(each, id=each["name"]) for each in INPUTS])
 def test_inputs(case):
     """All objects are read without an objection, and what comes of them is the same bytes each time."""
-    for document in _documents(case):
+    read = read_simulation(case)
+    for document in read.objects[CONFIG_CLUSTER]:
         answer = admit(document, ORIGIN, CONFIG_CLUSTER)
         assert isinstance(answer, Admitted | UnknownKind), answer
-    first, second = (generate_all(build_client(_node(case["proxy"])), build_snapshot(_mesh(case))) for _ in range(2))
+    first, second = (_generate(read) for _ in range(2))
     for kind, resources in first.items():
         assert resources.version == second[kind].version

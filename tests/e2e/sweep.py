@@ -134,7 +134,7 @@ def is_in_share(case: Case, one_in: int) -> bool:
 def main() -> int:
     """Sweep, and print what was refused."""
     options = _options()
-    cases = [each for each in load_configurations(shared_folder()) if is_in_share(each, options.share)]
+    cases = [each for each in load_configurations() if is_in_share(each, options.share)]
     cases = [each for each in cases if options.filter in str(each)]
     if not cases:
         print(f"no configurations at {shared_folder()}: set TRIERARCH_CASES to where they are")

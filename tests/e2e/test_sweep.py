@@ -16,7 +16,7 @@ TENTH = 10
 
 def test_a_tenth_is_accepted(envoy, tmp_path):
     """Nothing is rejected, and whatever is sent comes into use."""
-    cases = [case for case in load_configurations(shared_folder()) if is_in_share(case, TENTH)]
+    cases = [case for case in load_configurations() if is_in_share(case, TENTH)]
     if not cases:
         pytest.skip(f"no configurations at {shared_folder()}: set TRIERARCH_CASES to where they are")
     report = trio.run(sweep, envoy, cases, tmp_path)
