@@ -31,9 +31,10 @@ def shop(tmp_path):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item):
-    """Show the ends of all logs in the folder of a test that failed."""
+    """Show the ends of all logs in the folder of a test that failed, or in that of the town which it shares."""
     report = yield
-    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    fixtures = getattr(item, "funcargs", {})
+    folder = getattr(fixtures.get("town"), "folder", None) or fixtures.get("tmp_path")
     if report.failed and folder is not None:
         report.sections += [(f"end of {name}", text) for name, text in tails(folder).items()]
     return report
