@@ -118,6 +118,7 @@ class Reader:
 
     async def read(self) -> Request | None:
         """The next request; None after the last. Raises `RemoteError` for one that may not be or does not come."""
+        message = None
         with trio.move_on_at(self._introduction) as silence:
             message = await self._port.receive()
         if silence.cancelled_caught:

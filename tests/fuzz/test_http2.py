@@ -142,30 +142,18 @@ async def echo(stream) -> None:
 
 
 async def play(random: Random, data: bytes) -> tuple[str, list[Exception]]:
-    """Feed one connection with these bytes, in pieces. How it ended, and what crashed."""
+    """Serve one connection that sends these bytes. How it ended, and what crashed."""
     crashes: list[Exception] = []
     serving = Serving(
         handlers={METHOD: echo}, limits=GENEROUS, tls=None, totals=Totals(), large_messages=Allowance(10**6),
         on_crash=crashes.append, on_fault=lambda address, fault: None,
     )  # fmt: skip
-    ended = "open"
     async with trio.open_nursery() as nursery:
         meter = FrameMeter(GENEROUS, 0.0)
         dispatcher = Dispatcher(nursery, serving, Peer(address="x"), meter.calls)
         protocol = TrioProtocol(dispatcher, FakeTransport(), GENEROUS, serving.large_messages)
         protocol.begin()
-        at = 0
-        while at < len(data) and not protocol.connection.is_closing():
-            size = random.choice((1, 9, 100, 10_000))
-            try:
-                for step in meter.steps(data[at : at + size], 0.0):
-                    protocol.data_received(step)
-                    await trio.lowlevel.checkpoint()
-            except PeerFault as fault:
-                protocol.connection.dismiss(fault)
-                ended = "dismissed"
-                break
-            at += size
+        ended = await feed(random, protocol, meter, data)
         await trio.testing.wait_all_tasks_blocked()
         protocol.connection_lost(None)
         await trio.testing.wait_all_tasks_blocked()
@@ -173,6 +161,22 @@ async def play(random: Random, data: bytes) -> tuple[str, list[Exception]]:
     assert serving.totals.calls_open == 0
     assert serving.large_messages.left == 10**6
     return ended, crashes
+
+
+async def feed(random: Random, protocol: TrioProtocol, meter: FrameMeter, data: bytes) -> str:
+    """Feed a connection in pieces of any size, until it has had enough."""
+    at = 0
+    try:
+        while at < len(data) and not protocol.connection.is_closing():
+            size = random.choice((1, 9, 100, 10_000))
+            for step in meter.steps(data[at : at + size], 0.0):
+                protocol.data_received(step)
+                await trio.lowlevel.checkpoint()
+            at += size
+    except PeerFault as fault:
+        protocol.connection.dismiss(fault)
+        return "dismissed"
+    return "open"
 
 
 async def play_many(seed: int, cases: int) -> dict[str, int]:
