@@ -23,6 +23,8 @@ from tests.envoy.meshes import (
     virtual_service,
 )
 from tests.envoy.samples import inbound_key, mesh, outbound_key, snapshot
+from tests.envoy.test_connection_settings import EVERYTHING as EVERY_SETTING
+from tests.envoy.test_connection_settings import of_the_mesh
 from tests.envoy.test_listeners_inbound import INGRESS, TARGETS
 from trierarch.config.mesh_config import MeshOutboundMode, MeshOutboundTrafficPolicy
 from trierarch.push.model import Resolution
@@ -165,6 +167,14 @@ def test_proxies_and_sockets_are_accepted(tmp_path):
     socket = f"unix://{tmp_path}/web.sock"
     here = scope(egress(web, port="0/HTTP", bind=socket, binds=True), egress(web, port="3128/HTTP_PROXY"), egress(web))
     accept(tmp_path, [*listeners(here, STOCK, found).values()], [*routes(here, STOCK, found).values()])
+
+
+def test_connection_settings_are_accepted(tmp_path):
+    """All of them, at connections from and to a workload."""
+    found = of_the_mesh(EVERY_SETTING)
+    key = inbound_key(targets=TARGETS)
+    both = {**listeners(mesh_of(service("web", "80/HTTP")), STOCK, found), **inbound_listeners(mesh_of(), key, found)}
+    accept(tmp_path, [*both.values()])
 
 
 def test_databases_are_accepted(tmp_path):

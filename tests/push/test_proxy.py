@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocol.errors import RemoteError
+from trierarch.config.proxy_config import ConnectionSettings, ProxyHeaders, ServerHeader
 from trierarch.push.model import Locality
 from trierarch.push.proxy import (
     NEWEST,
@@ -115,6 +116,16 @@ def test_capabilities(extensions, metadata, istio, secrets):
     """What a proxy lists, else what its version implies; where its certificates come from (architecture.md §2)."""
     found = proxy(extensions=extensions, **metadata).capabilities
     assert (found.istio, found.secrets) == (istio, secrets)
+
+
+def test_a_proxy_may_bring_its_own_configuration():
+    """What it does not say is then the default, not the mesh's; without one it is the mesh's."""
+    own = {"connectionSettings": {"httpIdleTimeout": "30s"}, "proxyHeaders": {"server": {"value": "shop"}}}
+    brought, empty, none = proxy(PROXY_CONFIG=own), proxy(PROXY_CONFIG={}), proxy()
+    assert brought.connections == ConnectionSettings(http_idle_timeout=30.0)
+    assert brought.headers == ProxyHeaders(server=ServerHeader(value="shop"))
+    assert (empty.connections, empty.headers) == (ConnectionSettings(), ProxyHeaders())
+    assert (none.connections, none.headers) == (None, None)
 
 
 def test_one_virtual_host_at_a_time_is_opted_into():

@@ -34,12 +34,14 @@ from trierarch.config.mesh_config import Normalization
 from trierarch.config.mesh_networks import FromCidr
 from trierarch.config.proxy_config import (
     CertDetails,
+    ConnectionSettings,
     ForwardClientCertDetails,
     MetadataExchangeMode,
     ProxyHeaders,
 )
 from trierarch.envoy.access_log import NO_LOGS, AccessLogs, Place, build_access_logs, select_access_logs
 from trierarch.envoy.addresses import build_range
+from trierarch.envoy.connection_settings import UNSTATED, apply_connection_settings, connection_settings
 from trierarch.envoy.discovery import ads_source
 from trierarch.envoy.http_filters import FilterSettings, ResolvedHosts, build_http_filters
 from trierarch.envoy.network_filters import metadata_exchange
@@ -68,6 +70,7 @@ class HttpProfile:
     metadata_exchange: bool
     headers: ProxyHeaders
     normalization: Normalization
+    connections: ConnectionSettings = UNSTATED
     use_remote_address: bool = False
     internal_ranges: tuple[str, ...] = ()
     http10: bool = False
@@ -111,6 +114,7 @@ def select_profile(key: OutboundKey | InboundKey, mesh: Mesh, *, inbound: bool) 
         metadata_exchange=mesh.features.metadata_exchange,
         headers=proxy_headers(key, mesh),
         normalization=mesh.config.path_normalization.normalization,
+        connections=connection_settings(key, mesh),
         use_remote_address=remote,
         internal_ranges=_internal_ranges(mesh) if remote else (),
         http10=key.http10 or mesh.features.http10,
@@ -146,6 +150,7 @@ def _build_manager(connection: HttpConnection) -> HttpConnectionManager:
         case VirtualHostInputs() as host:
             manager.route_config = build_route_configuration(host.name, (host,))
     _apply_normalization(manager, connection.profile.normalization)
+    apply_connection_settings(manager, connection.profile.connections)
     _apply_proxy_headers(manager, connection.profile)
     return manager
 

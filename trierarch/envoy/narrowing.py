@@ -88,6 +88,7 @@ def select_client(key: OutboundKey) -> OutboundKey:
         own_addresses=frozenset(),
         own_ports=frozenset(),
         exact_balance=False,
+        connections=None,
         capabilities=key.capabilities.with_whole_routes(),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from protocol.errors import RemoteError
-from trierarch.config.proxy_config import ProxyHeaders, Tracing
+from trierarch.config.proxy_config import ConnectionSettings, ProxyHeaders, Tracing
 from trierarch.config.scalars import Malformed, Notes, parse_duration
 from trierarch.config.schema import read_document
 
@@ -60,6 +60,10 @@ class NodeMetadata:
     def proxy_headers(self, key: str) -> ProxyHeaders | None:
         """The headers that a proxy configuration (a ProxyConfig as JSON data) speaks of; None without one."""
         return cast("ProxyHeaders | None", self._setting(key, "proxyHeaders", ProxyHeaders))
+
+    def connection_settings(self, key: str) -> ConnectionSettings | None:
+        """What a proxy configuration says of the connections that it accepts; None without one."""
+        return cast("ConnectionSettings | None", self._setting(key, "connectionSettings", ConnectionSettings))
 
     def tracing(self, key: str) -> Tracing | None:
         """What a proxy configuration says of tracing; None without one."""

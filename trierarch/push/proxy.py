@@ -19,7 +19,7 @@ from trierarch.push.telemetry import tracing_settings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trierarch.config.proxy_config import ProxyHeaders
+    from trierarch.config.proxy_config import ConnectionSettings, ProxyHeaders
     from trierarch.push.telemetry import TracingSettings
 
 
@@ -98,7 +98,7 @@ class Proxy:
     """A client of the control plane. `id` is "pod.namespace", `node_id` the whole "type~ip~id~domain".
 
     `own_ports`: where its bootstrap listens on all addresses. `balances_*`: its threads share connections exactly.
-    `headers` and `tracing`: what its own proxy configuration says of them; None leaves it to the mesh's.
+    `headers`, `connections` and `tracing`: what its own proxy configuration says of them; None leaves it to the mesh's.
     """
 
     node_id: str
@@ -127,6 +127,7 @@ class Proxy:
     balances_inbound: bool = False
     balances_outbound: bool = False
     headers: ProxyHeaders | None = None
+    connections: ConnectionSettings | None = None
     tracing: TracingSettings | None = None
     mesh_id: str = ""
     capabilities: Capabilities = Capabilities()
@@ -211,6 +212,7 @@ def build_proxy(node: NodeInfo, *, default_cluster: str = "", delta: bool = True
         balances_inbound=metadata.flag("INBOUND_LISTENER_EXACT_BALANCE"),
         balances_outbound=metadata.flag("OUTBOUND_LISTENER_EXACT_BALANCE"),
         headers=metadata.proxy_headers("PROXY_CONFIG"),
+        connections=metadata.connection_settings("PROXY_CONFIG"),
         tracing=_tracing(metadata),
         mesh_id=metadata.text("MESH_ID"),
         capabilities=_capabilities(node.extensions, metadata, delta=delta),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trierarch.config.objects import ConfigObject
-    from trierarch.config.proxy_config import ProxyHeaders
+    from trierarch.config.proxy_config import ConnectionSettings, ProxyHeaders
     from trierarch.config.sidecar import Sidecar
     from trierarch.push.context import PushContext
     from trierarch.push.model import Endpoint, ServiceTarget
@@ -45,8 +45,8 @@ class OutboundKey:
 
     `labels` holds only labels that some selector, failover priority or sourceLabels of the snapshot mentions;
     `node_name` is "" unless something depends on the node. `own_addresses` holds only addresses at which headless
-    services would otherwise make the proxy call itself; `own_ports` those at which its bootstrap listens. `headers`:
-    see `Proxy`. `telemetry` is SILENT but for what reports: see `View`.
+    services would otherwise make the proxy call itself; `own_ports` those at which its bootstrap listens. `headers`
+    and `connections`: see `Proxy`. `telemetry` is SILENT but for what reports: see `View`.
     """
 
     type: ProxyType
@@ -70,6 +70,7 @@ class OutboundKey:
     own_ports: frozenset[int] = frozenset()
     exact_balance: bool = False
     headers: ProxyHeaders | None = None
+    connections: ConnectionSettings | None = None
     telemetry: Telemetry = SILENT
     capabilities: Capabilities
 
@@ -91,8 +92,8 @@ class InboundKey:
     """What decides a proxy's inbound configuration.
 
     `address` is the proxy's first IP where the configuration names it (mode NONE, Sidecar ingress without bind or with
-    defaultEndpoint 0.0.0.0, gRPC servers), else "". `peers`: which connections it accepts. `headers` and
-    `exact_balance`: as for the outbound key.
+    defaultEndpoint 0.0.0.0, gRPC servers), else "". `peers`: which connections it accepts. `headers`,
+    `connections` and `exact_balance`: as for the outbound key.
     """
 
     type: ProxyType
@@ -108,6 +109,7 @@ class InboundKey:
     peers: PeerModes = BOTH_KINDS
     exact_balance: bool = False
     headers: ProxyHeaders | None = None
+    connections: ConnectionSettings | None = None
     telemetry: Telemetry = SILENT
     capabilities: Capabilities
 
@@ -152,6 +154,7 @@ def select_view(proxy: Proxy, context: PushContext) -> View:
             peers=_peers(proxy, labels, context),
             exact_balance=proxy.balances_inbound,
             headers=proxy.headers,
+            connections=proxy.connections,
             telemetry=select_telemetry(proxy, labels, context),
             capabilities=proxy.capabilities,
         ),
@@ -191,6 +194,7 @@ def _outbound_key(
         own_ports=proxy.own_ports,
         exact_balance=proxy.balances_outbound,
         headers=proxy.headers,
+        connections=proxy.connections,
         capabilities=proxy.capabilities,
     )
 
