@@ -110,6 +110,7 @@ async def test_a_flood_is_processed_in_steps(start, echo, monkeypatch):
     monkeypatch.setattr(TrioProtocol, "data_received", step)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(take_turns)
+        await until(lambda: turn)
         await peer.send(*[PingFrame(0, bytes(8))] * 2000)
         for _ in range(2000):
             await peer.expect(PingFrame)
