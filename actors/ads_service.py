@@ -118,11 +118,7 @@ class Reader:
 
     async def read(self) -> Request | None:
         """The next request; None after the last. Raises `RemoteError` for one that may not be or does not come."""
-        message = None
-        with trio.move_on_at(self._introduction) as silence:
-            message = await self._port.receive()
-        if silence.cancelled_caught:
-            raise RemoteError(DEADLINE_EXCEEDED, f"no discovery request came within {INTRODUCTION:.0f} s")
+        message = await self._next_message()
         if message is None:
             return None
         self._metrics.note_request_size(len(message))
@@ -130,6 +126,13 @@ class Reader:
         if request.type_url != HEALTH:
             self._introduction = inf
         return request
+
+    async def _next_message(self) -> bytes | None:
+        if self._introduction == inf:
+            return await self._port.receive()
+        with trio.move_on_at(self._introduction):
+            return await self._port.receive()
+        raise RemoteError(DEADLINE_EXCEEDED, f"no discovery request came within {INTRODUCTION:.0f} s")
 
     async def rest(self, request: Request) -> None:
         """Wait for as long as the request was too much. A name more on top of many costs as the many do."""

@@ -12,7 +12,6 @@ Recovers by: going on from the last session in its slot, which then owes the cli
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
@@ -145,7 +144,9 @@ class Connection:
     async def next_message(self) -> ToConnection | None:
         """The next message, or None when it was time to give up on an answer."""
         deadline = self._slot.open.deadline()
-        with trio.move_on_at(math.inf if deadline is None else deadline):
+        if deadline is None:
+            return await self._inbox.receive()
+        with trio.move_on_at(deadline):
             return await self._inbox.receive()
         for record in self._slot.open.expire(trio.current_time()):
             _finish(record, self._outlets)
@@ -252,8 +253,8 @@ class Connection:
 
     async def _push(self, push: PushTo) -> None:
         self._place = Placed(context=push.context, view=push.view, scope=push.scope)
-        record = push_record(self._slot, self._place, push.request)
-        record = replace(record, queued_at=push.queued_at, granted_at=push.granted_at)
+        times = {"queued_at": push.queued_at, "granted_at": push.granted_at}
+        record = push_record(self._slot, self._place, push.request, **times)
         if lost := self._slot.session.lost(ENDPOINT):
             self._slot.session = self._slot.session.reminded(ENDPOINT, touched_assignments(lost, push.request))
         await self._offer(tuple(push.types), push.resources, record)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 RECORDS_PER_PROXY = 50
 PROXIES = 20_000
 
+RECORDS_PER_STEP = 100
+"""After so many messages the event loop gets its turn: a few microseconds each."""
+
 
 class Ring:
     """The last records of the proxies that were last heard of."""
@@ -55,11 +58,17 @@ async def run(inbox: Mailbox[ToJournal], *, task_status: trio.TaskStatus[None] =
     ring = Ring()
     task_status.started()
     while True:
-        match await inbox.receive():
-            case PushRecorded(record=record):
-                ring.add(record)
-            case ReadJournal(proxy_id=proxy_id, limit=limit, reply=reply):
-                with reply:
-                    reply.answer(ring.last(proxy_id, limit))
-            case never:
-                assert_never(never)
+        _handle(await inbox.receive(), ring)
+        for message in inbox.waiting(RECORDS_PER_STEP):
+            _handle(message, ring)
+
+
+def _handle(message: ToJournal, ring: Ring) -> None:
+    match message:
+        case PushRecorded(record=record):
+            ring.add(record)
+        case ReadJournal(proxy_id=proxy_id, limit=limit, reply=reply):
+            with reply:
+                reply.answer(ring.last(proxy_id, limit))
+        case never:
+            assert_never(never)

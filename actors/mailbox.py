@@ -2,9 +2,9 @@
 
 A mailbox has two bounded lanes over trio memory channels. *Flow* runs towards the proxies: `await send` is the
 backpressure. *Control* runs the other way: `post` never waits, and a full lane is a bug of ours, for its size follows
-from the credits handed out. trio cannot wait on two channels at once, so a third, one-slot channel is the doorbell:
-the owner waits there and then drains control before flow. One lane would deadlock: a restarted debouncer asks intake to
-resend while intake waits to send to it.
+from the credits handed out. trio cannot wait on two channels at once, so the owner waits beside them, is woken by
+whoever puts something in, and then drains control before flow. One lane would deadlock: a restarted debouncer asks
+intake to resend while intake waits to send to it.
 
 When an actor dies its mailbox stays: senders notice nothing, queued messages wait for the successor, and only the
 message that was being handled is lost (which also drops a poisonous one).
@@ -12,7 +12,6 @@ message that was being handled is lost (which also drops a poisonous one).
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -21,7 +20,7 @@ import trio
 from protocol.errors import LocalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
 MessageT = TypeVar("MessageT")
@@ -41,19 +40,21 @@ class MailboxStatistics:
 
 
 class Mailbox(Generic[MessageT]):
-    """Two bounded lanes and a doorbell; one owner at a time receives, anybody sends."""
+    """Two bounded lanes; one owner at a time receives, anybody sends."""
 
     def __init__(self, name: str, *, flow: int = 10, control: int = 1000) -> None:
         self.name = name
         self._flow_in, self._flow_out = trio.open_memory_channel[MessageT](flow)
         self._control_in, self._control_out = trio.open_memory_channel[MessageT](control)
-        self._ring, self._bell = trio.open_memory_channel[None](1)
+        self._idle = trio.lowlevel.ParkingLot()
+        self._sent = 0
         self._received = 0
 
     async def send(self, message: MessageT) -> None:
         """Put a message into the flow lane; waits while it is full."""
         await self._flow_in.send(message)
-        self._wake()
+        self._sent += 1
+        self._idle.unpark()
 
     def post(self, message: MessageT) -> None:
         """Put a message into the control lane. Raises `LocalError` if it is full."""
@@ -61,16 +62,18 @@ class Mailbox(Generic[MessageT]):
             self._control_in.send_nowait(message)
         except trio.WouldBlock:
             raise LocalError(f"control lane of {self.name} is full") from None
-        self._wake()
+        self._sent += 1
+        self._idle.unpark()
 
     async def receive(self) -> MessageT:
-        """The next message, control before flow. A checkpoint; a cancelled receive loses nothing."""
-        await trio.lowlevel.checkpoint()
-        while True:
-            message = self.receive_nowait()
-            if message is not None:
-                return message
-            await self._bell.receive()
+        """The next message, control before flow. A checkpoint, but only one; a cancelled receive loses nothing."""
+        if self._sent > self._received:
+            await trio.lowlevel.checkpoint()
+        else:
+            await self._idle.park()
+        while (message := self.receive_nowait()) is None:
+            await self._idle.park()
+        return message
 
     def receive_nowait(self) -> MessageT | None:
         """The next message if there is one, else None. Not a checkpoint."""
@@ -83,6 +86,14 @@ class Mailbox(Generic[MessageT]):
             return message
         return None
 
+    def waiting(self, limit: int) -> Iterator[MessageT]:
+        """Messages that are there, so many at most, for an owner who handles each in no time. Not a checkpoint."""
+        for _ in range(limit):
+            message = self.receive_nowait()
+            if message is None:
+                return
+            yield message
+
     def statistics(self) -> MailboxStatistics:
         """How full the lanes are."""
         flow, control = self._flow_in.statistics(), self._control_in.statistics()
@@ -94,10 +105,6 @@ class Mailbox(Generic[MessageT]):
             control_capacity=int(control.max_buffer_size),
             received=self._received,
         )
-
-    def _wake(self) -> None:
-        with suppress(trio.WouldBlock):
-            self._ring.send_nowait(None)
 
 
 class Abandoned(Exception):  # noqa: N818 - an outcome, not an error

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics import MetricWrapperBase
+
+MetricT = TypeVar("MetricT", bound=MetricWrapperBase)
 
 _SECONDS = (0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30)
 _SIZES = (1, 1e4, 1e6, 4e6, 1e7, 4e7)
+
+
+class Labelled(Generic[MetricT]):
+    """A metric with one label, for those that every push counts: its children are looked up under a lock only once."""
+
+    def __init__(self, metric: MetricT) -> None:
+        self._metric = metric
+        self._children: dict[str, MetricT] = {}
+
+    def labels(self, value: str) -> MetricT:
+        """The child of that label."""
+        child = self._children.get(value)
+        if child is None:
+            child = self._children[value] = self._metric.labels(value)
+        return child
 
 
 class Metrics:
@@ -14,7 +34,9 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         self.inbound_updates = Counter("pilot_inbound_updates", "Changes that came in", ["type"], registry=registry)
-        self.push_triggers = Counter("pilot_push_triggers", "Pushes to proxies by reason", ["type"], registry=registry)
+        self.push_triggers = Labelled(
+            Counter("pilot_push_triggers", "Pushes to proxies by reason", ["type"], registry=registry)
+        )
         self.debounce_time = Histogram(
             "pilot_debounce_time", "From the first change to the snapshot", buckets=_SECONDS, registry=registry
         )
@@ -27,9 +49,9 @@ class Metrics:
         self.convergence_time = Histogram(
             "pilot_proxy_convergence_time", "From the snapshot to the last byte", buckets=_SECONDS, registry=registry
         )
-        self.pushes = Counter("pilot_xds_pushes", "Responses sent", ["type"], registry=registry)
-        self.config_size = Histogram(
-            "pilot_xds_config_size_bytes", "Size of responses", ["type"], buckets=_SIZES, registry=registry
+        self.pushes = Labelled(Counter("pilot_xds_pushes", "Responses sent", ["type"], registry=registry))
+        self.config_size = Labelled(
+            Histogram("pilot_xds_config_size_bytes", "Size of responses", ["type"], buckets=_SIZES, registry=registry)
         )
         self.connected = Gauge("pilot_xds", "Connected clients", ["version"], registry=registry)
         self.services = Gauge("pilot_services", "Services known", registry=registry)

@@ -64,6 +64,9 @@ TYPE_URLS = {rules.short: url for url, rules in TYPE_RULES.items()}
 MEMBERS_PER_STEP = 20
 """After placing so many members the event loop gets its turn: about 1 ms of work."""
 
+MESSAGES_PER_STEP = 50
+"""After handling so many messages it is time to work: most say only that a push was written."""
+
 LONGEST_UNPLACED = 20
 """Snapshots after which also proxies that none of them concerned are told to answer from the newest: as many are kept
 in memory at most."""
@@ -101,6 +104,8 @@ async def run(
         message = await scheduler.next_message()
         if message is not None:
             await scheduler.handle(message)
+            for another in inbox.waiting(MESSAGES_PER_STEP):
+                await scheduler.handle(another)
         await scheduler.work()
 
 
@@ -322,9 +327,10 @@ class Scheduler:
                 self._report_failure(view, due, self._context, answer.reason)
                 return
             built.update(answer)
-        large = {delta: _is_large(before, built, types, delta) for delta in (True, False)}
-        now = trio.current_time()
-        for member in self._fleet.members(view):
+        members, now = self._fleet.members(view), trio.current_time()
+        dialects = {member.delta for member in members}
+        large = {delta: _is_large(before, built, types, delta) for delta in dialects}
+        for member in members:
             request = due.of(member.name)
             if request is not None:
                 own = member.name in due.own

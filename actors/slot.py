@@ -66,7 +66,9 @@ def _describe_watch(watch: Watch) -> WatchDescription:
     )
 
 
-def push_record(slot: Slot, place: Placed, request: PushRequest) -> PushRecord:
+def push_record(
+    slot: Slot, place: Placed, request: PushRequest, *, queued_at: float = 0.0, granted_at: float = 0.0
+) -> PushRecord:
     """The record of a push to this client, before anything has come of it."""
     return PushRecord(
         proxy=slot.proxy.id if slot.proxy else "",
@@ -76,6 +78,8 @@ def push_record(slot: Slot, place: Placed, request: PushRequest) -> PushRecord:
         reasons=request.reasons,
         forced=request.forced,
         stages=request.stages,
+        queued_at=queued_at,
+        granted_at=granted_at,
         outcome=Outcome.UNCHANGED,
     )
 

@@ -126,16 +126,24 @@ def pack_blocks(buffers: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class SharedFields:
-    """The resources of whole parts as fields of a response, encoded once for each part and kept as long as it lives."""
+    """Resources as fields of a response, whole parts or single ones: encoded once, and kept as long as they live."""
 
     def __init__(self, type_url: str, field: Callable[[str, Resource], tuple[bytes, ...]]) -> None:
         self._type_url = type_url
         self._field = field
         self._blocks: WeakKeyDictionary[Part, tuple[bytes, ...]] = WeakKeyDictionary()
+        self._single: WeakKeyDictionary[Resource, tuple[bytes, ...]] = WeakKeyDictionary()
 
     def __len__(self) -> int:
         """How many parts are encoded and alive."""
         return len(self._blocks)
+
+    def of_one(self, resource: Resource) -> tuple[bytes, ...]:
+        """The field of one resource, which is mostly pushed to many."""
+        found = self._single.get(resource)
+        if found is None:
+            found = self._single[resource] = self._field(self._type_url, resource)
+        return found
 
     def of(self, part: Part) -> tuple[bytes, ...]:
         """The fields of all resources of a part, in its order, as few buffers that every caller shares."""

@@ -228,8 +228,9 @@ def _leave_out_declared(watch: Watch, found: Selection) -> Selection:
 
 def encode(rules: TypeRules, made: Offer, version: str, nonce: str) -> tuple[bytes, ...]:
     """The DeltaDiscoveryResponse as buffers."""
-    whole = [buffer for part in made.sent.parts for buffer in _fields(rules.type_url).of(part)]
-    single = [buffer for one in made.sent.resources for buffer in delta_resource_field(rules.type_url, one)]
+    shared = _fields(rules.type_url)
+    whole = [buffer for part in made.sent.parts for buffer in shared.of(part)]
+    single = [buffer for one in made.sent.resources for buffer in shared.of_one(one)]
     fields = whole + single
     return delta_response(type_url=rules.type_url, version=version, nonce=nonce, fields=fields, removed=made.removed)
 

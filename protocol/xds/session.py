@@ -151,13 +151,13 @@ class AdsSession:
         if following:
             watch = losing(watch, rules, resources)
         made = self.dialect.offer(rules, watch, resources)
-        nonce = build_nonce(self.stream, self.responses + 1)
-        session = self._with(type_url, offered(watch, resources, made, nonce))
         if made is None:
-            return session, None
+            return self._with(type_url, offered(watch, resources, None, "")), None
+        nonce = build_nonce(self.stream, self.responses + 1)
         buffers = self.dialect.encode(rules, made, resources.version, nonce)
+        watches = {**self.watches, type_url: offered(watch, resources, made, nonce), **self._warming(type_url, made)}
         response = _build_response(type_url, resources.version, nonce, made, buffers)
-        return replace(session._warming(type_url, made), responses=self.responses + 1), response
+        return replace(self, watches=watches, responses=self.responses + 1), response
 
     def reminded(self, type_url: str, names: frozenset[str]) -> AdsSession:
         """The session that tells its client of these names in the next response, though nothing be new of them."""
@@ -178,8 +178,9 @@ class AdsSession:
     def _with(self, type_url: str, watch: Watch | None) -> AdsSession:
         if watch is self.watches.get(type_url):
             return self
-        others = {url: other for url, other in self.watches.items() if url != type_url}
-        return replace(self, watches=others if watch is None else {**others, type_url: watch})
+        if watch is not None:
+            return replace(self, watches={**self.watches, type_url: watch})
+        return replace(self, watches={url: other for url, other in self.watches.items() if url != type_url})
 
     def _followers(self, type_url: str) -> list[tuple[str, Watch]]:
         return [(url, watch) for url, watch in self.watches.items() if self.types[url].follows == type_url]
@@ -191,12 +192,9 @@ class AdsSession:
             session = session._with(url, replace(watch, pressed=True))
         return session
 
-    def _warming(self, type_url: str, made: Offer) -> AdsSession:
+    def _warming(self, type_url: str, made: Offer) -> Mapping[str, Watch]:
         """What belongs to something just sent is due in the types that follow, whatever its bytes."""
-        session = self
-        for url, watch in self._followers(type_url):
-            session = session._with(url, due_with(watch, self.types[url], made.warming))
-        return session
+        return {url: due_with(watch, self.types[url], made.warming) for url, watch in self._followers(type_url)}
 
 
 def _build_response(type_url: str, version: str, nonce: str, made: Offer, buffers: tuple[bytes, ...]) -> Response:

@@ -153,8 +153,9 @@ def _select(rules: TypeRules, watch: Watch, new: Difference, resources: Resource
 
 def encode(rules: TypeRules, made: Offer, version: str, nonce: str) -> tuple[bytes, ...]:
     """The DiscoveryResponse as buffers."""
-    whole = [buffer for part in made.sent.parts for buffer in _fields(rules.type_url).of(part)]
-    single = [buffer for one in made.sent.resources for buffer in sotw_resource_field(rules.type_url, one)]
+    shared = _fields(rules.type_url)
+    whole = [buffer for part in made.sent.parts for buffer in shared.of(part)]
+    single = [buffer for one in made.sent.resources for buffer in shared.of_one(one)]
     return sotw_response(type_url=rules.type_url, version=version, nonce=nonce, fields=whole + single)
 
 

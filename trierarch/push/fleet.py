@@ -40,6 +40,7 @@ class Fleet:
     def __init__(self) -> None:
         self._members: dict[str, Member] = {}
         self._by_view: dict[View, dict[str, None]] = {}
+        self._views: dict[View, View] = {}  # one object for equal views: whatever is kept by view is found by identity
 
     def __len__(self) -> int:
         return len(self._members)
@@ -71,8 +72,8 @@ class Fleet:
         if member.view == view:
             return False
         self._unplace(member)
-        member.view = view
-        self._by_view.setdefault(view, {})[name] = None
+        member.view = self._views.setdefault(view, view)
+        self._by_view.setdefault(member.view, {})[name] = None
         return True
 
     def views(self) -> tuple[View, ...]:
@@ -101,6 +102,7 @@ class Fleet:
             del names[member.name]
             if not names:
                 del self._by_view[member.view]
+                del self._views[member.view]
 
 
 def moving_request(before: View, after: View, request: PushRequest) -> PushRequest:

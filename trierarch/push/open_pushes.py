@@ -6,23 +6,30 @@ overtaken, when nobody answered for `PATIENCE` seconds, or when the stream ends.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from trierarch.push.status import Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trierarch.push.status import PushRecord, TypeSent
 
 PATIENCE = 30.0
 """Seconds after which a push counts as unanswered."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Open:
+    """A push as it was written, the nonces that are not answered, and what was said of those that were rejected."""
+
     record: PushRecord
-    nonces: frozenset[str]
+    nonces: set[str]
     deadline: float
+    errors: dict[str, str] = field(default_factory=dict)
+    answered_at: float = 0.0
 
 
 class OpenPushes:
@@ -33,21 +40,22 @@ class OpenPushes:
 
     def begin(self, record: PushRecord, now: float) -> None:
         """A push was written; `record.sent` names its nonces and is not empty."""
-        nonces = frozenset(item.nonce for item in record.sent)
+        nonces = {item.nonce for item in record.sent}
         self._open.append(_Open(record=record, nonces=nonces, deadline=now + PATIENCE))
 
     def answered(self, nonce: str, error: str, now: float) -> tuple[PushRecord, ...]:
         """The client answered a response (`error` is "" for an ACK). Returns the pushes that are finished by it."""
-        found = next((index for index, item in enumerate(self._open) if nonce in item.nonces), None)
-        if found is None:
+        item = next((item for item in self._open if nonce in item.nonces), None)
+        if item is None:
             return ()
-        item = self._open[found]
-        record = replace(item.record, sent=_marked(item.record, nonce, error), answered_at=now)
-        if item.nonces == {nonce}:
-            del self._open[found]
-            return (replace(record, outcome=_outcome(record)),)
-        self._open[found] = replace(item, record=record, nonces=item.nonces - {nonce})
-        return ()
+        item.nonces.discard(nonce)
+        item.answered_at = now
+        if error:
+            item.errors[nonce] = error
+        if item.nonces:
+            return ()
+        self._open.remove(item)
+        return (_finished(item, Outcome.NACKED if item.errors else Outcome.ACKED),)
 
     def deadline(self) -> float | None:
         """When the oldest push counts as unanswered; None without one."""
@@ -57,18 +65,23 @@ class OpenPushes:
         """The pushes that nobody has answered in time."""
         late = [item for item in self._open if item.deadline <= now]
         self._open = [item for item in self._open if item.deadline > now]
-        return tuple(replace(item.record, outcome=Outcome.UNANSWERED) for item in late)
+        return tuple(_finished(item, Outcome.UNANSWERED) for item in late)
 
     def close(self) -> tuple[PushRecord, ...]:
         """The stream has ended: whatever is open ends with it."""
-        closed = tuple(replace(item.record, outcome=Outcome.CLOSED) for item in self._open)
+        closed = tuple(_finished(item, Outcome.CLOSED) for item in self._open)
         self._open = []
         return closed
 
 
-def _marked(record: PushRecord, nonce: str, error: str) -> tuple[TypeSent, ...]:
-    return tuple(replace(item, error=error) if item.nonce == nonce else item for item in record.sent)
+def _finished(item: _Open, outcome: Outcome) -> PushRecord:
+    return replace(
+        item.record,
+        sent=tuple(map(partial(_marked, item.errors), item.record.sent)) if item.errors else item.record.sent,
+        answered_at=item.answered_at,
+        outcome=outcome,
+    )
 
 
-def _outcome(record: PushRecord) -> Outcome:
-    return Outcome.NACKED if any(item.error for item in record.sent) else Outcome.ACKED
+def _marked(errors: Mapping[str, str], sent: TypeSent) -> TypeSent:
+    return replace(sent, error=errors[sent.nonce]) if sent.nonce in errors else sent

@@ -8,6 +8,7 @@ but never no when something would differ.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -151,22 +152,26 @@ and forgets the endpoints of those that it loses by itself: nothing is said of t
 
 def affected_types(request: PushRequest, view: View) -> tuple[str, ...]:
     """The types in which a request may change something for a view that it affects, in push order."""
-    return _touched(request, view)
+    return _touched(request.forced, _kinds(request), view.outbound.type, by_themselves=False)
 
 
 def types_by_themselves(request: PushRequest, view: View) -> tuple[str, ...]:
     """Those of the affected types that a request changes not only by changing what is in reach."""
-    return _touched(request, view, REACHING)
+    return _touched(request.forced, _kinds(request), view.outbound.type, by_themselves=True)
 
 
-def _touched(request: PushRequest, view: View, *exceptions: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
-    if view.outbound.type is ProxyType.ZTUNNEL:
+def _kinds(request: PushRequest) -> frozenset[str]:
+    return frozenset(key.kind for key in request.keys)
+
+
+@lru_cache(maxsize=1024)
+def _touched(forced: bool, kinds: frozenset[str], proxy_type: ProxyType, *, by_themselves: bool) -> tuple[str, ...]:
+    """Remembered, for every proxy asks, and few combinations of kinds change together."""
+    if proxy_type is ProxyType.ZTUNNEL:
         return ()
-    if request.forced:
+    if forced:
         return TYPES
-    table = {**UNTOUCHED, **UNTOUCHED_AT_ROUTERS} if view.outbound.type is ProxyType.ROUTER else UNTOUCHED
-    kinds = {key.kind for key in request.keys}
-    touched = {
-        short for kind in kinds for short in _ALL.difference(*(each.get(kind, ()) for each in (table, *exceptions)))
-    }
+    table = {**UNTOUCHED, **UNTOUCHED_AT_ROUTERS} if proxy_type is ProxyType.ROUTER else UNTOUCHED
+    exceptions = (table, REACHING) if by_themselves else (table,)
+    touched = {short for kind in kinds for short in _ALL.difference(*(each.get(kind, ()) for each in exceptions))}
     return tuple(short for short in TYPES if short in touched)

@@ -59,7 +59,8 @@ class Services:
     `ordered`: all, oldest first; it may hold several of one hostname and namespace (a ServiceEntry with several
     addresses, a ServiceEntry beside a Kubernetes Service). `by_id` has the one that counts: Kubernetes' before others,
     then the oldest. `by_host`: hostname -> namespace -> that one. `kubernetes_in`: namespace -> Kubernetes Services.
-    `direct`: services whose endpoints callers reach directly (headless); `external`: those that ServiceEntries define.
+    `direct`: services whose endpoints callers reach directly (headless); `external`: those that ServiceEntries define;
+    `unselected`: Kubernetes Services that select no workloads, so that only their endpoints tell who serves them.
     """
 
     ordered: tuple[Service, ...] = ()
@@ -71,6 +72,7 @@ class Services:
     definitions: Mapping[Hostname, Definitions] = field(default_factory=dict)
     direct: frozenset[Hostname] = frozenset()
     external: frozenset[Hostname] = frozenset()
+    unselected: frozenset[Hostname] = frozenset()
     memo: ServicesMemo = field(default_factory=ServicesMemo)
 
     def visible(self, namespace: str) -> tuple[Service, ...]:
@@ -230,6 +232,7 @@ def _indexed(
         definitions=definitions,
         direct=frozenset(name for name, service in by_id.items() if service.resolution is Resolution.PASSTHROUGH),
         external=frozenset(name for name, each in definitions.items() if each.entries),
+        unselected=frozenset(service.id for service in services if _from_kubernetes(service) and not service.selector),
         memo=memo,
     )
 

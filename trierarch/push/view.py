@@ -7,7 +7,8 @@ from a proxy and a snapshot; it is asked again when a snapshot may have changed 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.config import labels as names
@@ -39,8 +40,26 @@ class ScopeKey(NamedTuple):
     sidecar: ObjectKey | None
 
 
+class HashedOnce:
+    """A frozen dataclass whose hash is worked out once: views are looked up for every push, and hold dozens of fields.
+
+    Such a class has to take `__hash__` over by name, else `dataclass` would write another.
+    """
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            known = hash(tuple(getattr(self, each.name) for each in fields(self)))  # type: ignore[arg-type]
+            object.__setattr__(self, "_hash", known)
+            return known
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutboundKey:
+class OutboundKey(HashedOnce):
     """What decides a client's outbound configuration.
 
     `labels` holds only labels that some selector, failover priority or sourceLabels of the snapshot mentions;
@@ -74,6 +93,8 @@ class OutboundKey:
     telemetry: Telemetry = SILENT
     capabilities: Capabilities
 
+    __hash__ = HashedOnce.__hash__
+
     @property
     def is_proxyless(self) -> bool:
         """Whether it is a gRPC client that needs no proxy."""
@@ -88,7 +109,7 @@ class OutboundKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InboundKey:
+class InboundKey(HashedOnce):
     """What decides a proxy's inbound configuration.
 
     `address` is the proxy's first IP where the configuration names it (mode NONE, Sidecar ingress without bind or with
@@ -113,9 +134,11 @@ class InboundKey:
     telemetry: Telemetry = SILENT
     capabilities: Capabilities
 
+    __hash__ = HashedOnce.__hash__
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class View(HashedOnce):
     """Both keys of a proxy. Proxies with equal views are sent the same bytes.
 
     What a proxy reports is in the inbound key alone, so that the outbound key is shared with proxies that report under
@@ -124,6 +147,8 @@ class View:
 
     outbound: OutboundKey
     inbound: InboundKey
+
+    __hash__ = HashedOnce.__hash__
 
 
 def select_view(proxy: Proxy, context: PushContext) -> View:
@@ -163,10 +188,14 @@ def select_view(proxy: Proxy, context: PushContext) -> View:
 
 def views_may_differ(before: PushContext | None, after: PushContext) -> bool:
     """Whether some proxy may have another view in the second snapshot: cheap, and never wrongly no."""
-    return before is None or any(
+    if before is None or any(
         getattr(before, section) is not getattr(after, section)
-        for section in ("mesh", "workloads", "services", "endpoints", "sidecars", "authentication", "selectors")
-    )
+        for section in ("mesh", "workloads", "services", "sidecars", "authentication", "selectors")
+    ):
+        return True
+    old, new, services = before.endpoints, after.endpoints, after.services
+    telling = chain(services.direct, services.external, services.unselected)  # the others tell nothing of proxies
+    return old is not new and any(old.of(service) is not new.of(service) for service in telling)
 
 
 def _outbound_key(
