@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from itertools import product
 
 import pytest
 
 from tests.fuzz.test_documents import build
 from trierarch.config.folder import Folder, FolderChange, FolderState, update_folder
 from trierarch.config.store import ConfigView
+from trierarch.config.yaml_values import plain_value
 from trierarch.push.steps import run_steps
 
 FOLDER = Folder(source="files", cluster="Kubernetes")
@@ -199,6 +201,15 @@ def test_tags_make_nothing(value):
 def test_keys_are_distinct_strings(keys):
     """What no JSON object could be is refused."""
     assert "key" in reason(SERVICE + keys)
+
+
+@pytest.mark.parametrize("alphabet", ["0123456789eE+-._", "0xob_-+ABCDEF19.", "._", "_0", "+-.infaN~"])
+def test_every_short_scalar_is_read(alphabet):
+    """Whatever looks like a number and is none is a string: nothing is raised. `._` once was."""
+    for length in range(1, 4):
+        for letters in product(alphabet, repeat=length):
+            text = "".join(letters)
+            assert isinstance(plain_value(text), str | int | float | None), text
 
 
 def test_merge_keys():

@@ -54,7 +54,7 @@ _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9_]*)", re.ASCII)
 _OCTAL = re.compile(r"([-+]?)0o?([0-7_]+)", re.ASCII)
 _HEXADECIMAL = re.compile(r"([-+]?)0x([0-9a-fA-F_]+)", re.ASCII)
 _BINARY = re.compile(r"([-+]?)0b([01_]+)", re.ASCII)
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9_]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(?:\._*[0-9][0-9_]*|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 _MAX_DIGITS = 40
 
 
