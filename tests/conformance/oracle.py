@@ -15,33 +15,36 @@ import sys
 import traceback
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.conformance.answers import answer
-from tests.conformance.cases import Case, Document, build_snapshot, load_cases, shared_folder
+from tests.conformance.cases import Case, build_snapshot, load_cases, shared_folder
 from tests.conformance.comparing import KINDS, Row, Tally, Verdict, compare_answers, order_free, without_tls
 
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
 
-def run_case(case: Case, options: argparse.Namespace) -> list[Row]:
-    """All rows of a case."""
+PROXIES = ("sidecar",)
+"""Types of proxies that are looked at unless others are asked for."""
+
+
+def run_case(
+    case: Case, *, kinds: Iterable[str] = KINDS, proxies: Container[str] = PROXIES, with_tls: bool = True
+) -> list[Row]:
+    """All rows of a case, of its proxies of these types."""
     context = build_snapshot(case)
     rows: list[Row] = []
     for name, node in case.head["proxies"].items():
         expected = case.expected.get(name)
-        if expected is None or "error" in expected or not _is_wanted(node, options):
+        if expected is None or "error" in expected or node["id"].split("~")[0] not in proxies:
             continue
         found = answer(node, context)
-        for kind in options.kinds:
+        for kind in kinds:
             sides = [order_free(side) for side in (expected.get(kind) or [], found[kind])]
-            if options.without_tls:
+            if not with_tls:
                 sides = [without_tls(side) for side in sides]
             rows += compare_answers(name, kind, *sides)
     return rows
-
-
-def _is_wanted(node: Document, options: argparse.Namespace) -> bool:
-    """Whether this is a proxy of a type that is asked for."""
-    return node["id"].split("~")[0] in options.proxies
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -53,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
     crashed: list[str] = []
     for case in load_cases(options.cases, options.families, options.filter):
         try:
-            rows = run_case(case, options)
+            rows = run_case(case, kinds=options.kinds, proxies=options.proxies, with_tls=not options.without_tls)
         except Exception:  # noqa: BLE001 - the next case may be fine
             crashed.append(str(case))
             print(f"-- {case} crashed\n{traceback.format_exc(limit=-4)}", file=sys.stderr)
@@ -84,7 +87,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--families", type=lambda text: frozenset(split(text)), default=frozenset())
     parser.add_argument("--kinds", type=split, default=KINDS, help=f"of {','.join(KINDS)}")
-    parser.add_argument("--proxies", type=split, default=("sidecar",), help="types of proxies")
+    parser.add_argument("--proxies", type=split, default=PROXIES, help="types of proxies")
     parser.add_argument("--filter", default="", help="only cases whose family/name contains this")
     parser.add_argument("--without-tls", action="store_true", help="leave transport sockets out of the comparison")
     parser.add_argument("--show", type=int, default=0, help="show so many differing resources of each case")
