@@ -11,6 +11,7 @@ from tests.envoy.meshes import mesh_of, routes
 from tests.envoy.samples import endpoint, generated, mesh, outbound_key, scope, snapshot
 from trierarch.config.hosts import most_specific_cover, resolve_short_name
 from trierarch.envoy.names import parse_cluster_name
+from trierarch.envoy.outbound_view import served_families, service_addresses
 from trierarch.envoy.outline import outline_clusters
 from trierarch.envoy.types import ENDPOINT
 from trierarch.push.delegation import merged_routes
@@ -22,6 +23,7 @@ from trierarch.push.proxy import IPMode, parse_istio_version
 from trierarch.push.registries import service_of_kubernetes
 
 MODEL = "model/pilot__pkg__model__{}.json"
+MODES = {"IPv4": IPMode.IPV4, "IPv6": IPMode.IPV6, "Dual": IPMode.DUAL}
 KUBERNETES = "registry/pilot__pkg__serviceregistry__kube__{}.json"
 
 
@@ -78,11 +80,24 @@ def test_addresses_of_a_service(row):
     key = outbound_key(
         cluster=metadata.get("clusterID", ""),
         dns_capture=bool(metadata.get("dnsCapture")),
-        ip_mode={"IPv4": IPMode.IPV4, "IPv6": IPMode.IPV6, "Dual": IPMode.DUAL}[row["proxy"]["ipMode"]],
+        ip_mode=MODES[row["proxy"]["ipMode"]],
     )
     one = service({**row["service"], "hostname": "it", "ports": [{"port": 80, "protocol": "HTTP"}]})
     (host, _catch_all) = routes(mesh_of(one), key)["80"]["virtual_hosts"]
     assert row["expectedAddress"] in [domain.strip("[]") for domain in host["domains"]]
+
+
+@rows(MODEL.format("service"), "TestGetAllAddresses")
+def test_all_addresses_of_a_service(row):
+    """Of the proxy's families; of both only in a dual-stack mesh."""
+    if row["expectedAddresses"] is None:
+        pytest.skip("a service without an address of the family keeps the one that it has")
+    allocates = bool(row.get("autoAllocationEnabled"))
+    key = outbound_key(cluster="id", ip_mode=MODES[row["ipMode"]], dns_capture=allocates)
+    settings = mesh(features={"dual_stack": bool(row.get("dualStackEnabled"))})
+    one = service({**row["service"], "hostname": "it", "ports": [{"port": 80, "protocol": "HTTP"}]})
+    found = service_addresses(one, "id", served_families(key, settings), dns_capture=allocates)
+    assert list(found) == row["expectedAddresses"]
 
 
 @rows(MODEL.format("service"), "TestGetTrafficDistribution")

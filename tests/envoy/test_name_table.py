@@ -69,12 +69,14 @@ def test_what_has_no_address_is_left_out(name_of_service, found):
 
 
 def test_addresses_given_by_the_control_plane_are_for_clients_that_capture_dns():
-    """Of the client's own family."""
+    """Of the client's own family; a client of both has both in a dual-stack mesh only."""
     entry = external("auto.example", auto_addresses=("240.240.0.1", "2001:2::1"))
     assert table_of(entry) == {}
     assert table_of(entry, dns_capture=True) == {"auto.example": ["240.240.0.1"]}
     assert table_of(entry, dns_capture=True, ip_mode=IPMode.IPV6) == {"auto.example": ["2001:2::1"]}
-    assert table_of(entry, dns_capture=True, ip_mode=IPMode.DUAL) == {"auto.example": ["240.240.0.1", "2001:2::1"]}
+    both = {"dns_capture": True, "ip_mode": IPMode.DUAL}
+    assert table_of(entry, **both) == {"auto.example": ["240.240.0.1"]}
+    assert table_of(entry, features={"dual_stack": True}, **both) == {"auto.example": ["240.240.0.1", "2001:2::1"]}
 
 
 def test_the_virtual_address_of_the_clients_own_cluster():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from trierarch.envoy.outbound_view import service_addresses
+from trierarch.envoy.outbound_view import served_families, service_addresses
 from trierarch.envoy.route_tables import DEFAULT_HTTP_PORT
 from trierarch.envoy.virtual_host_domains import (
     bracketed,
@@ -63,7 +63,7 @@ class Caller(NamedTuple):
     """What of a client decides under which names it finds services. `ported`: the port is a part of them."""
 
     cluster: str
-    ip_mode: IPMode
+    families: IPMode
     dns_capture: bool
     dns_domain: str
     ported: bool
@@ -74,7 +74,8 @@ def select_caller(view: OutboundView, port: int) -> Caller:
     client looks for the target that it was given.
     """
     key = view.key
-    return Caller(key.cluster, key.ip_mode, key.dns_capture, key.dns_domain, ported=port == 0 or key.is_proxyless)
+    families = served_families(key, view.mesh)
+    return Caller(key.cluster, families, key.dns_capture, key.dns_domain, ported=port == 0 or key.is_proxyless)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +128,7 @@ def _is_named(service: Service) -> bool:
 
 def _claim(inputs: tuple[Service, int, Caller]) -> Claim:
     service, port, caller = inputs
-    addresses = service_addresses(service, caller.cluster, caller.ip_mode, dns_capture=caller.dns_capture)
+    addresses = service_addresses(service, caller.cluster, caller.families, dns_capture=caller.dns_capture)
     domains = service_domains(service, addresses, caller.dns_domain)
     return Claim(host=service.hostname, port=port, domains=with_port(domains, port) if caller.ported else domains)
 

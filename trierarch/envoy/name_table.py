@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.proto.istio.networking.nds.v1 import NameTable, NameTableNameInfo
 from trierarch.envoy.addresses import is_ip
-from trierarch.envoy.outbound_view import service_addresses
+from trierarch.envoy.outbound_view import served_families, service_addresses
 from trierarch.envoy.packing import encode
 from trierarch.envoy.units import Piece, Splice
 from trierarch.push.model import UNSPECIFIED_ADDRESS, Health, Registry, Resolution
@@ -80,7 +80,8 @@ def _entries(key: OutboundKey, context: PushContext, service: Service) -> Iterat
 
     Endpoints of other clusters are among the addresses of a service by a switch.
     """
-    virtual = service_addresses(service, key.cluster, key.ip_mode, dns_capture=key.dns_capture)
+    families = served_families(key, context.mesh)
+    virtual = service_addresses(service, key.cluster, families, dns_capture=key.dns_capture)
     if UNSPECIFIED_ADDRESS not in virtual:
         addresses = tuple(address for address in virtual if is_ip(address))  # ranges are no answer
     elif service.resolution is Resolution.PASSTHROUGH:

@@ -116,8 +116,8 @@ class OutboundView:
 
     def addresses(self, service: Service) -> tuple[str, ...]:
         """The addresses at which the proxy's workload finds a service."""
-        key = self.key
-        return service_addresses(service, key.cluster, key.ip_mode, dns_capture=key.dns_capture)
+        families = served_families(self.key, self.mesh)
+        return service_addresses(service, self.key.cluster, families, dns_capture=self.key.dns_capture)
 
     def service(self, host: str) -> Service | None:
         """The service that a host means, or None."""
@@ -173,13 +173,19 @@ def destination_port(destination: Destination, listener_port: int, ports: tuple[
     return ports[0].number if len(ports) == 1 else listener_port
 
 
-def service_addresses(service: Service, cluster: str, ip_mode: IPMode, *, dns_capture: bool) -> tuple[str, ...]:
+def served_families(key: OutboundKey, mesh: Mesh) -> IPMode:
+    """The families of the addresses at which services are found: of both only where the mesh is dual-stack."""
+    both = key.ip_mode is IPMode.DUAL
+    return IPMode.IPV4 if both and not mesh.features.dual_stack else key.ip_mode
+
+
+def service_addresses(service: Service, cluster: str, families: IPMode, *, dns_capture: bool) -> tuple[str, ...]:
     """The addresses at which a workload finds a service, the one to bind first; never empty (§1.7)."""
     virtual = service.addresses.get(cluster, ())
     if virtual:
-        return _of_family(virtual, ip_mode) or virtual[:1]
+        return _of_family(virtual, families) or virtual[:1]
     if service.default_address == UNSPECIFIED_ADDRESS and dns_capture and service.auto_addresses:
-        return _of_family(service.auto_addresses, ip_mode) or (UNSPECIFIED_ADDRESS,)
+        return _of_family(service.auto_addresses, families) or (UNSPECIFIED_ADDRESS,)
     return (service.default_address,)
 
 
