@@ -7,6 +7,7 @@ import pytest
 from tests.push.fixtures import built, edited, objects, sidecar, snapshot, view_in, view_of
 from trierarch.push.model import Locality, PortProtocol
 from trierarch.push.proxy import NodeInfo, build_proxy
+from trierarch.push.view import find_workload
 
 WEB = "web.shop.svc.cluster.local"
 POD = """
@@ -86,6 +87,22 @@ def test_a_workload_entry_with_the_proxys_address():
         """,
     )
     assert targets(context, sidecar("vm", ip="10.5.0.1")) == [("web", 80, 8080), ("pay.example", 443, 8443)]
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "expected"),
+    [
+        ("b", "shop", ("shop", "b")),
+        ("z", "shop", ("shop", "a")),
+        ("b", "other", ("bank", "c")),
+    ],
+)
+def test_workload_entries_with_one_address(name, namespace, expected):
+    """Hosts of several networks: the proxy's name tells, or its namespace, or else the first is taken."""
+    address = "{address: 10.5.0.1, labels: {app: web}}"
+    context = snapshot(*(f"WorkloadEntry {place}: {address}" for place in ("shop/a", "shop/b", "bank/c")))
+    found = find_workload(sidecar(name, namespace=namespace, ip="10.5.0.1"), context)
+    assert (found.namespace, found.key.name) == expected
 
 
 def test_services_of_other_clusters_are_not_served():

@@ -247,12 +247,18 @@ def _peers(proxy: Proxy, labels: Mapping[str, str], context: PushContext) -> Pee
 
 
 def find_workload(proxy: Proxy, context: PushContext) -> WorkloadInstance | None:
-    """The workload entry with the proxy's first address, else the Pod that its id names (xds-server.md §4.11)."""
-    workloads = context.workloads
-    if entry := workloads.entries_by_ip.get(proxy.ips[0]):
-        return entry
+    """The workload entry with the proxy's first address, else the Pod that its id names (xds-server.md §4.11).
+
+    Of several entries with one address (hosts that share it are told apart by their networks) it is that of the proxy's
+    name, else one of its namespace, else the first.
+    """
     name, _, namespace = proxy.id.rpartition(".")
-    return workloads.pods.get(ObjectKey(proxy.cluster or context.mesh.cluster, "Pod", namespace, name))
+    entries = context.workloads.entries_at.of(proxy.ips[0])
+    if entries:
+        own = [entry for entry in entries if entry.namespace == proxy.namespace]
+        named = (entry for entry in own if (entry.key.name, entry.namespace) == (name, namespace))
+        return next(named, (own or entries)[0])
+    return context.workloads.pods.get(ObjectKey(proxy.cluster or context.mesh.cluster, "Pod", namespace, name))
 
 
 def labels_of(proxy: Proxy, workload: WorkloadInstance | None, context: PushContext) -> Mapping[str, str]:

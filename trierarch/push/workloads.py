@@ -92,14 +92,14 @@ class WorkloadsMemo:
 class Workloads:
     """The section of the snapshot. Finished Pods are left out.
 
-    `pods` and `entries` by object; `pods_by_ip`: (cluster, ip) -> Pod; `entries_by_ip`: address -> workload entry, the
-    first by key. `pods_in` and `entries_in` hold them by namespace.
+    `pods` and `entries` by object; `pods_by_ip`: (cluster, ip) -> Pod. `entries_at` holds entries by address, `pods_in`
+    and `entries_in` hold them by namespace.
     """
 
     pods: Mapping[ObjectKey, WorkloadInstance] = field(default_factory=dict)
     entries: Mapping[ObjectKey, WorkloadInstance] = field(default_factory=dict)
     pods_by_ip: Mapping[ClusterAddress, WorkloadInstance] = field(default_factory=dict)
-    entries_by_ip: Mapping[str, WorkloadInstance] = field(default_factory=dict)
+    entries_at: Groups[str, WorkloadInstance] = field(default_factory=lambda: Groups())
     pods_in: Groups[str, WorkloadInstance] = field(default_factory=lambda: Groups())
     entries_in: Groups[str, WorkloadInstance] = field(default_factory=lambda: Groups())
     networks: NetworkIndex = field(default_factory=NetworkIndex)
@@ -138,7 +138,7 @@ def build_workloads(inputs: WorkloadsInputs, previous: Workloads) -> Steps[Workl
         pods=running,
         entries=known,
         pods_by_ip=pods_by_ip,
-        entries_by_ip=kept(previous.entries_by_ip, _entries_by_ip(known)),
+        entries_at=regroup(known, _addresses, previous.entries_at),
         pods_in=pods_in,
         entries_in=regroup(known, _namespace, previous.entries_in),
         networks=previous.networks if networks == previous.networks else networks,
@@ -150,12 +150,12 @@ def _namespace(instance: WorkloadInstance) -> tuple[str]:
     return (instance.namespace,)
 
 
+def _addresses(instance: WorkloadInstance) -> tuple[str, ...]:
+    return instance.addresses
+
+
 def _pods_by_ip(pods: Mapping[ObjectKey, WorkloadInstance]) -> dict[ClusterAddress, WorkloadInstance]:
     return _first_by_key(((key.cluster, address), pod) for key, pod in pods.items() for address in pod.addresses)
-
-
-def _entries_by_ip(entries: Mapping[ObjectKey, WorkloadInstance]) -> dict[str, WorkloadInstance]:
-    return _first_by_key((address, entry) for entry in entries.values() for address in entry.addresses)
 
 
 def _first_by_key(claims: Iterable[tuple[PlaceT, WorkloadInstance]]) -> dict[PlaceT, WorkloadInstance]:
