@@ -17,14 +17,14 @@ class Labelled(Generic[MetricT]):
     """A metric with one label, for those that every push counts: its children are looked up under a lock only once."""
 
     def __init__(self, metric: MetricT) -> None:
-        self._metric = metric
+        self.metric = metric
         self._children: dict[str, MetricT] = {}
 
     def labels(self, value: str) -> MetricT:
         """The child of that label."""
         child = self._children.get(value)
         if child is None:
-            child = self._children[value] = self._metric.labels(value)
+            child = self._children[value] = self.metric.labels(value)
         return child
 
 

@@ -68,6 +68,7 @@ def _types() -> list[tuple[str, ...]]:
 
 
 def _metrics() -> list[tuple[str, ...]]:
+    metrics = (getattr(each, "metric", each) for each in vars(Metrics()).values())
     return [
         (
             _code(metric.describe()[0].name),
@@ -75,7 +76,7 @@ def _metrics() -> list[tuple[str, ...]]:
             ", ".join(metric._labelnames),
             metric.describe()[0].documentation,
         )
-        for metric in vars(Metrics()).values()
+        for metric in metrics
         if hasattr(metric, "describe")
     ]
 
