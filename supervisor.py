@@ -5,6 +5,7 @@
       connections                         the factory: one connection actor for each stream
       grpc                                xDS, opened when the first snapshot is built
       debug                               readiness, metrics, debug pages
+      collector                           collects garbage when nothing else is to do
 
 Only the wiring knows who talks to whom. Imported by `trierarch.cli.serve` and by tests, by nobody else.
 """
@@ -20,6 +21,7 @@ import trio
 
 from actors import (
     ads_service,
+    collector,
     connection,
     connections,
     debouncer,
@@ -119,6 +121,7 @@ def build_system(settings: Settings, sources: tuple[SourceSpec, ...] | None = No
         ChildSpec(name="connections", start=_connections(settings, mail, metrics, handle)),
         *_grpc(xds, ready),
         *_debug(settings, mail, metrics, handle, ready),
+        *_collector(settings, metrics),
     )
     tree = SupervisorSpec(name="root", strategy=Strategy.REST_FOR_ONE, intensity=3, period=60.0, children=children)
     return System(tree=tree, handle=handle, mailboxes=mail, metrics=metrics, ready=ready, xds=xds)
@@ -206,6 +209,10 @@ def _grpc(xds: grpc_server.Endpoint, ready: trio.Event) -> tuple[ChildSpec, ...]
     if not xds.address:
         return ()
     return (ChildSpec(name="grpc", start=partial(grpc_server.run, endpoint=xds, ready=ready), shutdown=15.0),)
+
+
+def _collector(settings: Settings, metrics: Metrics) -> tuple[ChildSpec, ...]:
+    return (ChildSpec(name="collector", start=partial(collector.run, metrics)),) if settings.collects_when_idle else ()
 
 
 def _debug(

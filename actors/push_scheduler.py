@@ -399,7 +399,7 @@ def _is_large(
 ) -> bool:
     """Whether a push from one state of a view to another may well need a credit."""
     sizes = (
-        push_size(before.get(url), after[url], whole=TYPE_RULES[url].complete and not delta)
+        push_size(before.get(url), after[url], whole=TYPE_RULES[url].complete and not delta, enough=LARGE)
         for url in types
         if url in after
     )

@@ -45,7 +45,14 @@ if TYPE_CHECKING:
     from actors.mailbox import Mailbox
     from trierarch.config.objects import AnyObject
 
-SETTINGS = Settings(grpc_addr="", http_addr="", monitoring_addr="", debounce_after=0.01, max_requests_per_second=1e6)
+SETTINGS = Settings(
+    grpc_addr="",
+    http_addr="",
+    monitoring_addr="",
+    collects_when_idle=False,
+    debounce_after=0.01,
+    max_requests_per_second=1e6,
+)
 
 
 def ejecting(version: int) -> AnyObject:

@@ -5,21 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocol.xds.diff import difference
-from protocol.xds.resources import EMPTY
 
 if TYPE_CHECKING:
     from protocol.xds.resources import ResourceSet
 
 
-def push_size(before: ResourceSet | None, after: ResourceSet, *, whole: bool) -> int:
-    """Bytes of the bodies that bring a client from one set to another.
+def push_size(before: ResourceSet | None, after: ResourceSet, *, whole: bool, enough: int) -> int:
+    """Bytes of the bodies that bring a client from one set to another; not counted on from `enough`.
 
-    `whole`: a response holds everything if anything differs (complete types on state-of-the-world streams).
+    `before` None: nobody knows what the client has, so it counts as enough. `whole`: a response holds everything if
+    anything differs (complete types on state-of-the-world streams).
     """
-    if before is after:
-        return 0
-    changed = difference(before or EMPTY, after).changed
-    if whole and changed:
-        return sum(len(resource.body) for resource in after)
-    found = (after.get(name) for name in changed)
-    return sum(len(resource.body) for resource in found if resource is not None)
+    if before is None:
+        return enough
+    changed = difference(before, after).changed
+    size = 0
+    for resource in after if whole and changed else filter(None, map(after.get, changed)):
+        size += len(resource.body)
+        if size >= enough:
+            break
+    return size
