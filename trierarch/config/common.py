@@ -76,6 +76,19 @@ class PolicySelector:
     match_labels: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyTargetReference:
+    """What a policy is for, by name: a Gateway, a GatewayClass, a Service or a ServiceEntry (networking.md §6.0).
+
+    `group` "" is Kubernetes' core group; `namespace` "" is the policy's own.
+    """
+
+    group: str = ""
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+
+
 class TlsProtocol(StrEnum):
     """TLS protocol versions of a server. AUTO leaves the choice to Envoy's defaults."""
 
