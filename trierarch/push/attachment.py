@@ -7,13 +7,13 @@ What the policies say is not known here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from trierarch.push.reuse import Groups, regroup
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
     from trierarch.config.common import PolicySelector, PolicyTargetReference
