@@ -48,6 +48,8 @@ EVENTS: Mapping[str, str] = {
     "snapshot_failed": "No snapshot could be built of the changes with these `causes`: a bug. The last one stays.",
     # generator
     "generation_failed": "Resources of `types` cannot be built for a view in `namespace`: a bug.",
+    # identity
+    "caller_unauthenticated": "A caller could not prove who it is; `reason` joins what each authenticator missed.",
     # streams
     "xds_opened": "The xDS port is open: the first snapshot is built.",
     "peer_dismissed": "A connection was ended because its client broke HTTP/2's rules or exceeded a budget (GOAWAY).",

@@ -1,0 +1,44 @@
+"""Who calls, for every service: one place that runs the authenticators, and logs and counts those who are refused.
+
+No actor: the CSR service and the xDS service call it in the tasks of their streams. The keys of token issuers are held
+in `KeyRing`s that the token key actor writes; nothing is fetched here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from actors.logs import get_logger
+from protocol.errors import RemoteError
+from trierarch.identity.authenticate import Caller, Credentials, Moment, Unproved, authenticate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors.ports import StreamPort
+    from trierarch.identity.authenticate import Authenticator
+
+UNAUTHENTICATED = 16
+
+log = get_logger("authentication")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authentication:
+    """The authenticators in their order. `wall`: the wall clock; `trust_domain`: that of the mesh, as it is now."""
+
+    authenticators: tuple[Authenticator, ...]
+    wall: Callable[[], float]
+    trust_domain: Callable[[], str]
+
+    def authenticate(self, port: StreamPort) -> Caller:
+        """Who calls. Raises `RemoteError` (UNAUTHENTICATED) with a text that tells the caller nothing."""
+        shown = Credentials(address=port.peer.address, certificate=port.peer.identities, metadata=port.metadata)
+        moment = Moment(now=self.wall(), trust_domain=self.trust_domain())
+        match authenticate(self.authenticators, shown, moment):
+            case Caller() as caller:
+                return caller
+            case Unproved(reason=reason):
+                log.warning("caller_unauthenticated", peer=shown.address, method=port.method, reason=reason)
+                raise RemoteError(UNAUTHENTICATED, "authentication failure")
