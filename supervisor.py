@@ -208,7 +208,7 @@ def _build_xds(settings: Settings, mail: Mailboxes, metrics: Metrics) -> grpc_se
 def _grpc(xds: grpc_server.Endpoint, ready: trio.Event) -> tuple[ChildSpec, ...]:
     if not xds.address:
         return ()
-    return (ChildSpec(name="grpc", start=partial(grpc_server.run, endpoint=xds, ready=ready), shutdown=15.0),)
+    return (ChildSpec(name="grpc", start=partial(grpc_server.run, endpoint=xds, ready=(ready,)), shutdown=15.0),)
 
 
 def _collector(settings: Settings, metrics: Metrics) -> tuple[ChildSpec, ...]:

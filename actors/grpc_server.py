@@ -1,8 +1,9 @@
-"""Opens the xDS port once the first snapshot is built, and closes it in good order.
+"""Opens a port for gRPC once there is something to serve, and closes it in good order.
 
 Owns: the gRPC server of one life.
-Receives: nothing; it waits for the latch that the push scheduler opens.
-Sends: nothing; streams go to the ADS service's handlers.
+Receives: nothing; it waits for latches that others open: the push scheduler with the first snapshot, the certificate
+    rotor with the first certificate.
+Sends: nothing; streams go to the services' handlers.
 Dies when: the port cannot be opened.
 Recovers by: opening it again; Envoys reconnect.
 """
@@ -17,7 +18,7 @@ import trio
 from actors.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from actors.grpc import PeerFault, Server
 
@@ -29,10 +30,11 @@ log = get_logger("grpc_server")
 
 @dataclass(slots=True, kw_only=True)
 class Endpoint:
-    """Where xDS is served. `make` builds the server of one life; `bound` is its address while it listens, else ""."""
+    """Where gRPC is served. `make` builds the server of one life; `bound` is its address while it listens, else ""."""
 
     address: str
     make: Callable[[], Server]
+    encrypted: bool = False
     bound: str = ""
     server: Server | None = field(default=None)
 
@@ -43,16 +45,17 @@ class Endpoint:
 
 
 async def run(
-    *, endpoint: Endpoint, ready: trio.Event, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    *, endpoint: Endpoint, ready: Collection[trio.Event], task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Serve xDS for ever, once there is something to serve."""
+    """Serve for ever, once all that it takes is there."""
     task_status.started()
-    await ready.wait()
+    for each in ready:
+        await each.wait()
     endpoint.server = server = endpoint.make()
     try:
         async with trio.open_nursery() as nursery:
             endpoint.bound = await nursery.start(server.serve, endpoint.address)
-            log.info("xds_opened", address=endpoint.bound)
+            log.info("xds_opened", address=endpoint.bound, encrypted=endpoint.encrypted)
     finally:
         endpoint.bound, endpoint.server = "", None
     await trio.sleep_forever()  # drained: the process is about to end

@@ -28,6 +28,9 @@ class Peer:
     address: str
     """`HOST:PORT`, an IPv6 host in brackets."""
 
+    encrypted: bool = False
+    """Whether what it says and is told can be read by nobody else (TLS)."""
+
     identities: tuple[str, ...] = ()
     """URI subject alternative names of the certificate that the peer proved to hold (SPIFFE: `spiffe://...`).
 

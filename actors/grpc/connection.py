@@ -53,11 +53,12 @@ class Connection:
         self._transport = (
             SocketTransport(sock, nursery, serving.limits)
             if serving.tls is None
-            else TlsTransport(sock, nursery, serving.limits, serving.tls)
+            else TlsTransport(sock, nursery, serving.limits, serving.tls())
         )
         now = trio.current_time()
+        peer = Peer(address=address, encrypted=serving.tls is not None)
         self._meter = FrameMeter(serving.limits, now)
-        self._dispatcher = Dispatcher(nursery, serving, Peer(address=address), self._meter.calls)
+        self._dispatcher = Dispatcher(nursery, serving, peer, self._meter.calls)
         self._protocol = TrioProtocol(self._dispatcher, self._transport, serving.limits, serving.large_messages)
         self._liveness = Liveness(
             interval=serving.limits.keepalive_interval, timeout=serving.limits.keepalive_timeout, now=now

@@ -33,12 +33,13 @@ class Server:
         self,
         handlers: Mapping[str, StreamHandler],
         limits: Limits | None = None,
-        tls: ssl.SSLContext | None = None,
+        tls: Callable[[], ssl.SSLContext] | None = None,
         *,
         on_crash: Callable[[Exception], None],
         on_fault: Callable[[str, PeerFault], None] | None = None,
     ) -> None:
-        """Serve `handlers` (by full method). `tls` must offer `h2` by ALPN, and decides about client certificates.
+        """Serve `handlers` (by full method). `tls` is asked for each connection, so that certificates can change while
+        others go on; what it gives must offer `h2` by ALPN, and decides about client certificates. None: plain text.
 
         `on_crash` is told each exception of a handler that is not a `RemoteError`; the server itself goes on.
         `on_fault` is told the address of each peer whose connection is ended for breaking a rule, and which.

@@ -18,8 +18,8 @@ class Serving:
     handlers: Mapping[str, StreamHandler]
     """The handler of each full method."""
     limits: Limits
-    tls: ssl.SSLContext | None
-    """None: plain text."""
+    tls: Callable[[], ssl.SSLContext] | None
+    """Asked for each connection. None: plain text."""
     totals: Totals
     large_messages: Allowance
     """What all large messages that arrive may hold."""

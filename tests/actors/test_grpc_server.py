@@ -41,7 +41,7 @@ class Stage:
         self.ready = trio.Event()
         self.handle = SupervisorHandle()
         self.endpoint = grpc_server.Endpoint(address=address, make=self._make)
-        start = partial(grpc_server.run, endpoint=self.endpoint, ready=self.ready)
+        start = partial(grpc_server.run, endpoint=self.endpoint, ready=(self.ready,))
         self.tree = SupervisorSpec(name="root", children=(ChildSpec(name="grpc", start=start),))
 
     def _make(self):

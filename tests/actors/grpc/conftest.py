@@ -190,7 +190,7 @@ async def start(nursery: trio.Nursery) -> AsyncIterator[Callable]:
         server = Server(
             handlers,
             Limits(**limits),
-            tls,
+            None if tls is None else lambda: tls,
             on_crash=crashes.append,
             on_fault=lambda _address, fault: faults.append(fault.reason),
         )
