@@ -1,4 +1,4 @@
-"""Resources as Envoy's own /config_dump shows them: decoded again from what was sent."""
+"""Resources as Envoy's own /config_dump shows them: decoded again from what was sent, and without what is secret."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from protocol.codec import decode
 from protocol.codec.plain import plain_message
+from protocol.proto.envoy.config.core.v3 import DataSource
+from protocol.proto.envoy.extensions.transport_sockets.tls.v3 import Secret
 from trierarch.envoy.types import CLUSTER, ENDPOINT, EXTENSION, LISTENER, ROUTE, SECRET
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from protocol.xds.resources import Resource
 
+REDACTED = b"[redacted]"
 _PREFIX = "type.googleapis.com/"
 
 _SECTIONS = {
@@ -45,8 +48,26 @@ def dump_resource(type_url: str, resource: Resource) -> dict[str, Any]:
     known = find_type(type_url)
     if known is None:
         return {"@type": type_url}
-    plain = plain_message(decode(known, resource.body), find_type)
+    message = decode(known, resource.body)
+    if isinstance(message, Secret):
+        redact(message)
+    plain = plain_message(message, find_type)
     return {"@type": type_url, **(plain if isinstance(plain, dict) else {})}
+
+
+def redact(secret: Secret) -> None:
+    """Take out of a secret what nobody may read. Envoy's own page has the same word in its place."""
+    hidden = DataSource(inline_bytes=REDACTED)
+    if (certificate := secret.tls_certificate) is not None:
+        certificate.private_key = certificate.private_key and hidden
+        certificate.password = certificate.password and hidden
+        certificate.pkcs12 = certificate.pkcs12 and hidden
+        certificate.private_key_provider = None
+    if (tickets := secret.session_ticket_keys) is not None:
+        tickets.keys = [hidden for _ in tickets.keys]
+    if (generic := secret.generic_secret) is not None:
+        generic.secret = generic.secret and hidden
+        generic.secrets = dict.fromkeys(generic.secrets, hidden)
 
 
 @cache
