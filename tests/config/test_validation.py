@@ -260,3 +260,49 @@ def test_regular_expressions_of_re2(expression: str):
 def test_not_regular_expressions_of_re2(expression: str):
     """What is malformed, or only in Python, is not."""
     assert fault_of_regex(expression) != ""
+
+
+RULES = "{{rules: [{{{}}}]}}"
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ("{action: DENY}", "spec.rules"),
+        ("{action: CUSTOM, rules: [{}]}", "spec.provider.name"),
+        ("{action: AUDIT, provider: {name: opa}, rules: [{}]}", "spec.provider"),
+        ("{selector: {matchLabels: {a: b}}, targetRef: {kind: Service, name: a}}", "spec"),
+        ("{targetRefs: [{kind: Pod, name: a}]}", "spec.targetRefs[0]"),
+        ("{targetRefs: [{kind: Service}]}", "spec.targetRefs[0].name"),
+        ("{targetRef: {kind: Service, name: a, namespace: b}}", "spec.targetRef.namespace"),
+        (RULES.format("from: []"), "spec.rules[0].from"),
+        (RULES.format("from: [{}]"), "spec.rules[0].from[0].source"),
+        (RULES.format("to: [{operation: {}}]"), "spec.rules[0].to[0].operation"),
+        (RULES.format("to: [{operation: {ports: [http]}}]"), "spec.rules[0].to[0].operation.ports[0]"),
+        (RULES.format("to: [{operation: {notPaths: ['/a{*}']}}]"), "spec.rules[0].to[0].operation.notPaths[0]"),
+        (RULES.format("to: [{operation: {paths: ['/{**}/{*}']}}]"), "spec.rules[0].to[0].operation.paths[0]"),
+        (RULES.format("from: [{source: {notIpBlocks: [10.0.0]}}]"), "spec.rules[0].from[0].source.notIpBlocks[0]"),
+        (RULES.format("from: [{source: {serviceAccounts: ['*']}}]"), "spec.rules[0].from[0].source.serviceAccounts[0]"),
+        (RULES.format("from: [{source: {trustDomains: [a*b]}}]"), "spec.rules[0].from[0].source.trustDomains[0]"),
+        (RULES.format("from: [{source: {serviceAccounts: [a], notNamespaces: [b]}}]"), "spec.rules[0].from[0].source"),
+        (RULES.format("when: [{values: [a]}]"), "spec.rules[0].when[0].key"),
+        (RULES.format("when: [{key: 'request.headers[]', values: [a]}]"), "spec.rules[0].when[0].key"),
+        (RULES.format("when: [{key: source.namespace}]"), "spec.rules[0].when[0]"),
+        (RULES.format("when: [{key: destination.port, notValues: ['99999']}]"), "spec.rules[0].when[0].notValues[0]"),
+        (
+            "{action: CUSTOM, provider: {name: p}, rules: [{from: [{source: {notRequestPrincipals: ['*']}}]}]}",
+            "spec.rules[0].from[0].source.notRequestPrincipals",
+        ),
+        (
+            "{action: CUSTOM, provider: {name: p}, rules: [{when: [{key: 'request.auth.claims[a]', values: [b]}]}]}",
+            "spec.rules[0].when[0].key",
+        ),
+        (
+            "{action: DENY, selector: {matchLabels: {a: b}}, rules: [{to: [{operation: {methods: [GET]}}]}]}",
+            "spec.rules?",
+        ),
+    ],
+)
+def test_authorization_policies(spec: str, path: str):
+    """Each rule about authorization policies, broken once."""
+    assert complaints("AuthorizationPolicy", spec) == [path]

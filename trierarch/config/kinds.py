@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from trierarch.config import kubernetes
+from trierarch.config.authorization_policy import AuthorizationPolicy
 from trierarch.config.destination_rule import DestinationRule
 from trierarch.config.http_route import GATEWAY_API, HttpRouteSpec
 from trierarch.config.mesh_config import MeshConfig
@@ -14,6 +15,7 @@ from trierarch.config.mesh_networks import MeshNetworks
 from trierarch.config.peer_authentication import PeerAuthentication
 from trierarch.config.service_entry import ServiceEntry
 from trierarch.config.sidecar import Sidecar
+from trierarch.config.validate_authorization_policy import check_authorization_policy
 from trierarch.config.validate_destination_rule import check_destination_rule
 from trierarch.config.validate_kubernetes import (
     check_endpoint_slice,
@@ -131,6 +133,7 @@ KINDS: Mapping[str, Kind] = {
         _networking("WorkloadEntry", "workloadentries", WorkloadEntry, check_workload_entry),
         _networking("Sidecar", "sidecars", Sidecar, check_sidecar),
         _security("PeerAuthentication", "peerauthentications", PeerAuthentication, check_peer_authentication),
+        _security("AuthorizationPolicy", "authorizationpolicies", AuthorizationPolicy, check_authorization_policy),
         _gateway_api("HTTPRoute", "httproutes", HttpRouteSpec),
         _kubernetes("Service", "services", kubernetes.Service, check_service),
         _kubernetes(
