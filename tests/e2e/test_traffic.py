@@ -14,10 +14,11 @@ from tests.e2e.traffic.matching import MATCHING
 from tests.e2e.traffic.resilience import RESILIENCE
 from tests.e2e.traffic.routing import ROUTING
 from tests.e2e.traffic.town import Town
+from tests.e2e.traffic.upstream import UPSTREAM
 
 pytestmark = pytest.mark.envoy
 
-CASES = (*MATCHING, *ROUTING, *RESILIENCE, *BALANCING, *LAYER4, *DISCOVERY)
+CASES = (*MATCHING, *ROUTING, *RESILIENCE, *BALANCING, *LAYER4, *UPSTREAM, *DISCOVERY)
 
 
 @pytest.fixture(scope="module")

@@ -24,10 +24,10 @@ class Authority:
         ending = x509.BasicConstraints(ca=True, path_length=None)
         self._certificate = self._signed("root", self._key.public_key(), (ending, True))
 
-    def issue(self, identity: str, folder: Path) -> None:
-        """Write a certificate for `identity` (a URI), its key and the roots into a folder."""
+    def issue(self, identity: str, folder: Path, *hosts: str) -> None:
+        """Write a certificate for `identity` (a URI) and host names, its key and the roots into a folder."""
         key = ec.generate_private_key(ec.SECP256R1())
-        names = x509.SubjectAlternativeName([x509.UniformResourceIdentifier(identity)])
+        names = x509.SubjectAlternativeName([x509.UniformResourceIdentifier(identity), *map(x509.DNSName, hosts)])
         certificate = self._signed("", key.public_key(), (names, True))
         folder.mkdir(parents=True, exist_ok=True)
         (folder / CERTIFICATE).write_bytes(_pem(certificate))

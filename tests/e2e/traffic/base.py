@@ -6,10 +6,13 @@
     vault  vault                  HTTP, in the namespace `bank`
     tcp    tcp-v1 tcp-v2          TCP
            tls-a tls-b            TLS; no services
+           guarded strict         HTTPS; no services; `strict` demands a certificate of its clients
+           modern                 HTTP/2 and nothing else; no service
            partner                HTTP, outside the mesh, on 127.0.0.1 at a port of its own; no service
 
 `front` and `back` see all of it at one HTTP address, and the TCP service and whatever ends in `.secure.example` at
-further ports. Hosts that nobody knows are refused.
+further ports. Hosts that nobody knows are refused. The mesh has no mTLS of its own: its certificates would come from
+elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from tests.e2e.traffic.checks import HTTP_PORT, TCP_PORT, TLS_PORT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-ISTIO = "networking.istio.io/v1"
+ISTIO, SECURITY = "networking.istio.io/v1", "security.istio.io/v1"
 HTTP, TCP, TLS = ({"name": name.lower(), "protocol": name} for name in ("HTTP", "TCP", "TLS"))
 
 LOCALITY = "topology.istio.io/locality"
@@ -33,6 +36,8 @@ CLIENTS = {"front": 1, "back": 2}
 HTTP_PROGRAMS = {"web-v1": 11, "web-v2": 12, "web-v3": 13, "other": 14, "near": 15, "far": 16, "vault": 17}
 TCP_PROGRAMS = {"tcp-v1": 21, "tcp-v2": 22}
 TLS_PROGRAMS = {"tls-a": 31, "tls-b": 32}
+HTTPS_PROGRAMS = {"guarded": 41, "strict": 42}
+HTTP2_PROGRAMS = {"modern": 43}
 """Name -> the last number of its address."""
 
 PROGRAM_PORT = 8081
@@ -51,6 +56,7 @@ def build_base() -> Iterator[Document]:
     yield from _service("shop", "place", {"near": {LOCALITY: HERE}, "far": {LOCALITY: THERE}})
     yield from _service("bank", "vault", {"vault": {}})
     yield from _service("shop", "tcp", {f"tcp-{version}": {"version": version} for version in versions[:2]}, TCP)
+    yield build_object(SECURITY, "PeerAuthentication", "istio-system", "default", spec={"mtls": {"mode": "DISABLE"}})
     spec = {"hosts": [MARKER], "ports": [{"number": HTTP_PORT, **HTTP}], "resolution": "STATIC"}
     yield build_object(ISTIO, "ServiceEntry", "shop", "marker", spec=spec)
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 OK = 200
-HTTP_PORT, TCP_PORT, TLS_PORT = 8080, 9000, 9443
-"""Where sidecars listen for their programs."""
+HTTP_PORT, TCP_PORT, TLS_PORT, PROXY_PORT = 8080, 9000, 9443, 3128
+"""Where sidecars listen for their programs; the last one only in cases that say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +23,7 @@ class HttpRequest:
     """A request of the program beside the sidecar `by`."""
 
     by: str = "front"
+    port: int = HTTP_PORT
     host: str = "web"
     path: str = "/"
     method: str = "GET"
@@ -166,11 +167,12 @@ def get(
     *,
     host: str = "web",
     by: str = "front",
+    port: int = HTTP_PORT,
     method: str = "GET",
     headers: Mapping[str, str] | None = None,
 ) -> Check:
     """An HTTP request."""
-    return Check(request=HttpRequest(by=by, host=host, path=path, method=method, headers=headers or {}))
+    return Check(request=HttpRequest(by=by, port=port, host=host, path=path, method=method, headers=headers or {}))
 
 
 def tcp(*, by: str = "front") -> Check:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING, assert_never
 
-from tests.e2e.traffic.checks import HTTP_PORT, Answer, Check, HttpRequest, Request, TcpConnection, TlsConnection
+from tests.e2e.traffic.checks import Answer, Check, HttpRequest, Request, TcpConnection, TlsConnection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +45,7 @@ def send(request: Request, address: str) -> Answer:
 
 
 def _ask(request: HttpRequest, address: str) -> Answer:
-    connection = HTTPConnection(address, HTTP_PORT, PATIENCE)
+    connection = HTTPConnection(address, request.port, PATIENCE)
     started = time.monotonic()
     try:
         connection.request(request.method, request.path, headers={"host": request.host, **request.headers})

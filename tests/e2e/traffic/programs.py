@@ -6,7 +6,7 @@ A path may ask an HTTP program for something, wherever it is prefixed with:
     /fail/TIMES/KEY       answer 500 the first TIMES times that KEY is asked for
     /fail-at/NAME/STATUS  answer with this status if it is the program of that name that is asked
 
-They run in threads of this process, each on an address of its own.
+They run in threads of this process, each on an address of its own. Those that speak HTTP/2 are in `http2.py`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import BaseRequestHandler, TCPServer, ThreadingTCPServer
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
+
+from tests.e2e.traffic.http2 import http2_handler
 
 if TYPE_CHECKING:
     import socket
@@ -78,6 +80,16 @@ class Programs:
     def serve_http(self, name: str, host: str, port: int) -> int:
         """Start an HTTP program; returns its port, which may be given as 0."""
         return self._run(_HttpServer((host, port), _http_handler(name, self.journal)))
+
+    def serve_https(self, name: str, host: str, port: int, context: ssl.SSLContext) -> None:
+        """The same behind TLS."""
+        server = _HttpServer((host, port), _http_handler(name, self.journal))
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        self._run(server)
+
+    def serve_http2(self, name: str, host: str, port: int) -> None:
+        """Start a program that speaks HTTP/2 from the first byte."""
+        self._run(_TcpServer((host, port), http2_handler(name)))
 
     def serve_tcp(self, name: str, host: str, port: int) -> int:
         """Start a program that says its name to whoever connects."""

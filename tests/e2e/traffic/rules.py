@@ -1,12 +1,17 @@
 """The rules that most cases are about, as YAML.
 
-In the objects of cases `NET.` stands for the network that all addresses are in, `PARTNER` for the partner's port, and
-`V1` for a route to the first version of `web`, and so on.
+In the objects of cases `NET.` stands for the network that all addresses are in, `PARTNER` for the partner's port,
+`FILES` for the folder with a folder of certificates for each name, and `V1` for a route to the first version of `web`,
+and so on.
 """
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VERSIONS = """
 kind: DestinationRule
@@ -56,7 +61,7 @@ spec:
 """
 
 
-def expand(text: str, network: str, partner: int) -> str:
+def expand(text: str, network: str, partner: int, files: Path) -> str:
     """The same with everything written out."""
-    text = text.replace("NET.", f"{network}.").replace("PARTNER", str(partner))
+    text = text.replace("NET.", f"{network}.").replace("PARTNER", str(partner)).replace("FILES", str(files))
     return re.sub(r"\bV([123])\b", r"route: [{destination: {host: web.shop.svc.cluster.local, subset: v\1}}]", text)

@@ -18,7 +18,9 @@ from tests.e2e.mesh_objects import key_of
 from tests.e2e.shops import next_network
 from tests.e2e.traffic.base import (
     CLIENTS,
+    HTTP2_PROGRAMS,
     HTTP_PROGRAMS,
+    HTTPS_PROGRAMS,
     MARKER,
     PROGRAM_PORT,
     TCP_PROGRAMS,
@@ -30,7 +32,7 @@ from tests.e2e.traffic.checks import TCP_PORT, TLS_PORT, HttpRequest
 from tests.e2e.traffic.client import send, send_all
 from tests.e2e.traffic.programs import Programs
 from tests.e2e.traffic.rules import expand
-from tests.envoy.certificates import CERTIFICATE, KEY, Authority
+from tests.envoy.certificates import CERTIFICATE, KEY, ROOTS, Authority
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,17 +57,26 @@ class Town:
     def __init__(self, folder: Path, envoy: Path, stack: ExitStack) -> None:
         self.folder = folder
         self.network = next_network()
+        self._files = folder / "certificates"
         self._config = folder / "mesh"
         self._config.mkdir()
         self.programs = Programs(stack)
-        self._start_programs(folder)
+        self._start_programs(Authority())
         self._write([*build_base(), build_marker(NO_CASE)])
         self.control_plane = stack.enter_context(ControlPlane(self._config, folder / "trierarch.log", self.network))
         self.control_plane.wait_until_ready()
         self.addresses = {name: f"{self.network}.{number}" for name, number in CLIENTS.items()}
         self.sidecars = [
             stack.enter_context(
-                Sidecar(envoy, self.control_plane.xds, folder, app=name, address=address, mode=PROTOCOLS[name])
+                Sidecar(
+                    envoy,
+                    self.control_plane.xds,
+                    folder,
+                    app=name,
+                    address=address,
+                    mode=PROTOCOLS[name],
+                    TRIERARCH_SDS="files",
+                )
             )
             for name, address in self.addresses.items()
         ]
@@ -106,14 +117,29 @@ class Town:
             lines += [f"{sidecar.id}: {name} {count}" for name, count in rejected.items() if count]
         return lines
 
-    def _start_programs(self, folder: Path) -> None:
+    def _start_programs(self, authority: Authority) -> None:
+        """All programs. Those with certificates have them from one authority, and so do clients (`client`)."""
+        self._issue(authority, "client")
+        self._issue(Authority(), "stranger")
         for name, number in HTTP_PROGRAMS.items():
             self.programs.serve_http(name, f"{self.network}.{number}", PROGRAM_PORT)
+        for name, number in HTTP2_PROGRAMS.items():
+            self.programs.serve_http2(name, f"{self.network}.{number}", PROGRAM_PORT)
+        for name, number in HTTPS_PROGRAMS.items():
+            context = _build_context(self._issue(authority, name, f"{name}.example"), strict=name == "strict")
+            self.programs.serve_https(name, f"{self.network}.{number}", PROGRAM_PORT, context)
         for name, number in TCP_PROGRAMS.items():
             self.programs.serve_tcp(name, f"{self.network}.{number}", TCP_PORT)
         for name, number in TLS_PROGRAMS.items():
-            self.programs.serve_tls(name, f"{self.network}.{number}", TLS_PORT, _build_context(folder / name))
+            context = _build_context(self._issue(authority, name))
+            self.programs.serve_tls(name, f"{self.network}.{number}", TLS_PORT, context)
         self._partner_port = self.programs.serve_http("partner", "127.0.0.1", 0)
+
+    def _issue(self, authority: Authority, name: str, *hosts: str) -> Path:
+        """Certificates of a name; returns their folder."""
+        folder = self._files / name
+        authority.issue(f"spiffe://cluster.local/ns/shop/sa/{name}", folder, *hosts)
+        return folder
 
     def _write(self, base: Iterable[Document], more: Iterable[Document] = ()) -> float:
         """Put the whole mesh in place; returns the wall clock time before."""
@@ -125,7 +151,7 @@ class Town:
         return before
 
     def _local(self, text: str) -> str:
-        return expand(text, self.network, self._partner_port)
+        return expand(text, self.network, self._partner_port, self._files)
 
 
 def _read_marker(address: str) -> str:
@@ -142,8 +168,11 @@ def _completed(document: Document) -> Document:
     return {"apiVersion": "networking.istio.io/v1", **document, "metadata": metadata}
 
 
-def _build_context(folder: Path) -> ssl.SSLContext:
-    Authority().issue("spiffe://cluster.local/ns/shop/sa/tls", folder)
+def _build_context(folder: Path, *, strict: bool = False) -> ssl.SSLContext:
+    """The TLS of a program with the certificates in a folder; `strict`: it demands its clients' too."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / CERTIFICATE, folder / KEY)
+    if strict:
+        context.load_verify_locations(folder / ROOTS)
+        context.verify_mode = ssl.CERT_REQUIRED
     return context
