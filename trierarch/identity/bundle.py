@@ -1,0 +1,179 @@
+"""An authority in files: the plugged-in one in either layout, and our own root as we keep it (platform.md §1.1).
+
+What is here reads and writes contents, not files: `files` maps names to bytes. What is wrong with a bundle is a value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.x509.extensions import ExtensionNotFound
+
+from trierarch.identity.authority import Authority
+from trierarch.identity.pem import read_certificates, read_key, write_certificates, write_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CRL = "ca-crl.pem"
+
+_UNREADABLE = (ValueError, UnsupportedAlgorithm, x509.DuplicateExtension, x509.UnsupportedGeneralNameType)
+"""What certificates raise, some of it only when one looks at a part of them."""
+
+LONGEST_CHAIN = 10
+"""Certificates from the signer to its root; OpenSSL's own default is a hundred, nobody has more than three."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadBundle:
+    """Files that make no authority, and why. Nothing secret is in the reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Which file is which."""
+
+    certificate: str
+    key: str
+    roots: str
+    chain: tuple[str, ...]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All that must be there."""
+        return tuple(dict.fromkeys((self.certificate, self.key, self.roots, *self.chain)))
+
+
+PLAIN = Layout(certificate="ca-cert.pem", key="ca-key.pem", roots="root-cert.pem", chain=("cert-chain.pem",))
+KUBERNETES = Layout(certificate="tls.crt", key="tls.key", roots="ca.crt", chain=("tls.crt", "ca.crt"))
+"""That of Secrets of type kubernetes.io/tls."""
+
+FILES = (*PLAIN.files, *KUBERNETES.files, CRL)
+"""Every name that means something."""
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+def load_plugged(files: Mapping[str, bytes]) -> Authority | BadBundle | None:
+    """The authority that was plugged in; None if there is none: no file, or roots alone."""
+    layout = _layout_of(files)
+    if layout is None:
+        return None
+    missing = [name for name in layout.files if name not in files]
+    if missing:
+        return BadBundle(f"the bundle is incomplete: there is no {' and no '.join(missing)}")
+    try:
+        return _assemble(layout, files)
+    except _UNREADABLE as error:
+        return BadBundle(str(error))
+
+
+def _layout_of(files: Mapping[str, bytes]) -> Layout | None:
+    for layout in (KUBERNETES, PLAIN):
+        if any(name in files for name in layout.files if name != layout.roots):
+            return layout
+    return None
+
+
+def _assemble(layout: Layout, files: Mapping[str, bytes]) -> Authority:
+    certificate = _certificates(files, layout.certificate)[0]
+    roots = _certificates(files, layout.roots)
+    chain = tuple(each for name in layout.chain for each in _certificates(files, name))
+    try:
+        key = read_key(files[layout.key])
+    except ValueError as error:
+        raise ValueError(f"{layout.key}: {error}") from None
+    if key.public_key() != certificate.public_key():
+        raise ValueError(f"{layout.key} is not the key of {layout.certificate}")
+    if not may_sign(certificate):
+        raise ValueError(f"{layout.certificate} may not sign certificates (CA:TRUE, keyCertSign)")
+    path = _path_to_root(certificate, chain, roots)
+    return Authority(certificate=certificate, key=key, chain=path, roots=roots, crl_pem=_crl(files))
+
+
+def _certificates(files: Mapping[str, bytes], name: str) -> tuple[x509.Certificate, ...]:
+    try:
+        return read_certificates(files[name])
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _crl(files: Mapping[str, bytes]) -> bytes:
+    crl = files.get(CRL, b"")
+    try:
+        if crl.strip():
+            x509.load_pem_x509_crl(crl)
+    except ValueError as error:
+        raise ValueError(f"{CRL}: {error}") from None
+    return crl
+
+
+def may_sign(certificate: x509.Certificate) -> bool:
+    """Whether it may sign certificates (RFC 5280 §4.2.1.9, §4.2.1.3). Raises ValueError for broken extensions."""
+    try:
+        if not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
+            return False
+        return certificate.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
+    except ExtensionNotFound as missing:
+        return missing.oid == x509.KeyUsage.oid
+
+
+def _path_to_root(
+    certificate: x509.Certificate, chain: tuple[x509.Certificate, ...], roots: tuple[x509.Certificate, ...]
+) -> tuple[x509.Certificate, ...]:
+    """The certificates from the signer's own up to one that a root has issued. Raises ValueError if there is no way."""
+    if certificate in roots:
+        return ()
+    path = [certificate]
+    while not any(_issued(root, path[-1]) for root in roots):
+        above = next((each for each in chain if each not in path and _issued(each, path[-1])), None)
+        if above is None or len(path) == LONGEST_CHAIN:
+            raise ValueError("no chain leads from the signing certificate to a root")
+        path.append(above)
+    return tuple(path)
+
+
+def _issued(issuer: x509.Certificate, certificate: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        return False
+    return True
+
+
+# --- changes ---------------------------------------------------------------------------------------------------------
+def accept_change(old: Authority, new: Authority, *, multiroot: bool) -> Authority | BadBundle:
+    """A plugged-in authority may be replaced at any time by another one under the same roots. Its roots may only become
+    more or fewer, and only if several are allowed: else half of the mesh would not trust the other half.
+    """
+    before, after = set(old.roots), set(new.roots)
+    if before == after or (multiroot and (before <= after or after <= before)):
+        return new
+    hint = "change them in two steps" if multiroot else "set ISTIO_MULTIROOT_MESH, or restart"
+    return BadBundle(f"its roots are not those in force: {hint}")
+
+
+# --- our own root, as it is kept -------------------------------------------------------------------------------------
+def dump_root(authority: Authority) -> Mapping[str, bytes]:
+    """A root that we made ourselves as files, the key last: whoever finds it finds everything."""
+    return {
+        PLAIN.certificate: write_certificates((authority.certificate,)),
+        PLAIN.roots: write_certificates((authority.certificate,)),
+        PLAIN.chain[0]: write_certificates((authority.certificate,)),
+        PLAIN.key: write_key(authority.key),
+    }
+
+
+def with_further_roots(authority: Authority, files: Mapping[str, bytes]) -> Authority | BadBundle:
+    """An authority of our own that trusts the roots in a plugged-in bundle's roots file too."""
+    if PLAIN.roots not in files:
+        return authority
+    try:
+        further = _certificates(files, PLAIN.roots)
+    except ValueError as error:
+        return BadBundle(str(error))
+    return replace(authority, roots=tuple(dict.fromkeys((*authority.roots, *further))))

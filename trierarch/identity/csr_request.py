@@ -1,0 +1,46 @@
+"""A certificate signing request: the key that it is about, and whether whoever sent it holds that key.
+
+Names in it are not read. All but the key is what a peer would like to be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.x509.oid import NameOID
+
+from trierarch.identity.leaf import INVALID_ARGUMENT, LeafKey, Refused
+
+SHORTEST_RSA, LONGEST_RSA = 2048, 8192
+"""Bits. Below it is not safe; checking the signature of a longer one takes milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningRequest:
+    """A key whose holder asks for a certificate. `named`: it has a common name, so the certificate should too."""
+
+    public_key: LeafKey
+    named: bool
+
+
+def read_csr(pem: bytes) -> SigningRequest | Refused:
+    """The request, once its signature proves that its sender holds the key."""
+    try:
+        csr = x509.load_pem_x509_csr(pem)
+        key = csr.public_key()
+        if not isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey):
+            return _refused("its key is neither RSA nor ECDSA nor Ed25519")
+        if isinstance(key, rsa.RSAPublicKey) and not SHORTEST_RSA <= key.key_size <= LONGEST_RSA:
+            return _refused(f"its RSA key has {key.key_size} bits, not {SHORTEST_RSA} to {LONGEST_RSA}")
+        if not csr.is_signature_valid:
+            return _refused("its signature is not that of its key")
+        return SigningRequest(public_key=key, named=bool(csr.subject.get_attributes_for_oid(NameOID.COMMON_NAME)))
+    except (ValueError, UnsupportedAlgorithm):
+        return _refused("it cannot be read")
+
+
+def _refused(reason: str) -> Refused:
+    return Refused(INVALID_ARGUMENT, f"the certificate signing request is refused: {reason}")
