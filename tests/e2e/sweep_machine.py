@@ -5,6 +5,7 @@ Nothing else is touched: what an Envoy gets to see is otherwise what a proxy of 
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from envoy.config.cluster.v3.cluster_pb2 import Cluster
@@ -32,7 +33,9 @@ _MARKS = (b".pem", SYSTEM_ROOTS_FILE.encode())
 
 
 def fit(sets: Mapping[str, ResourceSet], folder: Path) -> dict[str, ResourceSet]:
-    """The same configuration, but its listeners bind no port, and its certificates are those in the folder."""
+    """The same configuration, but its listeners bind nothing that others bind, and its certificates are those in the
+    folder, which is this Envoy's own.
+    """
     load_messages()
     fitted = {url: _fit_all(sets[url], kind, folder) for url, kind in _MESSAGES.items()}
     return {**sets, **fitted}
@@ -47,14 +50,18 @@ def _fit(body: bytes, kind: type[Message], folder: Path) -> bytes:
     if any(mark in body for mark in _MARKS):
         message = _with_files_of(message, folder)
     if isinstance(message, Listener):
-        _unbind(message)
+        _unbind(message, folder)
     return message.SerializeToString(deterministic=True)
 
 
-def _unbind(listener: Listener) -> None:
-    """Options of the socket go with it: Envoy 1.40 crashes over `transparent` without one."""
+def _unbind(listener: Listener, folder: Path) -> None:
+    """Options of the socket go with it: Envoy 1.40 crashes over `transparent` without one. A Unix socket is bound all
+    the same, so each Envoy gets one of its own, outside the file system, where it would stay.
+    """
     listener.bind_to_port.value = False
     listener.ClearField("transparent")
+    if listener.address.HasField("pipe"):
+        listener.address.pipe.path = f"@{os.getpid()}/{folder.name}{listener.address.pipe.path}"
 
 
 def _with_files_of(message: Message, folder: Path) -> Message:
