@@ -12,6 +12,7 @@ Only the wiring knows who talks to whom. Imported by `trierarch.cli.serve` and b
 
 from __future__ import annotations
 
+import random
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,6 +38,7 @@ from actors import (
 from actors.grpc import Limits, Server
 from actors.mailbox import Mailbox
 from actors.metrics import Metrics
+from actors.own_certificate import CertificateTerms
 from actors.supervision import ChildSpec, Strategy, SupervisorHandle, SupervisorSpec, supervise
 from trierarch.push.mesh import ContextSettings
 from trierarch.push.token_bucket import TokenBucket
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from actors.messages import (
+        ToAuthority,
         ToConnections,
         ToDebouncer,
         ToGenerator,
@@ -94,6 +97,7 @@ class Mailboxes:
     scheduler: Mailbox[ToPushScheduler] = field(
         default_factory=lambda: Mailbox("push_scheduler", flow=1, control=20 * MOST_CONNECTIONS)
     )
+    authority: Mailbox[ToAuthority] = field(default_factory=lambda: Mailbox("authority", flow=MOST_CONNECTIONS))
     connections: Mailbox[ToConnections] = field(default_factory=lambda: Mailbox("connections", flow=100))
     journal: Mailbox[ToJournal] = field(default_factory=lambda: Mailbox("journal", control=20 * MOST_CONNECTIONS))
 
@@ -185,9 +189,13 @@ def _connections(settings: Settings, mail: Mailboxes, metrics: Metrics, handle: 
         scheduler=mail.scheduler,
         generator=mail.generator,
         journal=mail.journal,
+        certificates=CertificateTerms(
+            authority=mail.authority, wall=time.time, chance=random.random, cause_ids=intake.CAUSE_IDS
+        ),
         metrics=metrics,
         wall=time.time,
         cluster=settings.cluster_id,
+        checks_identity=settings.xds_identity_check,
     )
     return partial(connections.run, mail.connections, outlets=outlets, handle=handle)
 

@@ -6,6 +6,7 @@ flow lane as the brake, and a wait for the end.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
@@ -23,12 +24,13 @@ from protocol.xds.wire_requests import MOST_NAMES, decode_delta_request, decode_
 from trierarch.push.token_bucket import Pace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from actors.messages import ToConnection, ToConnections
     from actors.metrics import Metrics
     from actors.ports import StreamHandler, StreamPort
     from protocol.xds.requests import Request
+    from trierarch.identity.authenticate import Caller
     from trierarch.push.token_bucket import TokenBucket
 
 _SERVICE = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
@@ -48,11 +50,19 @@ second. That is three times what stepping a session by them takes.
 """
 
 
+Identify = Callable[["StreamPort"], "Caller | None"]
+"""Says who calls; None: nobody need prove anything. Raises `RemoteError` for somebody who cannot."""
+
+
+def identify_nobody(_: StreamPort) -> None:
+    """Of a port on which nobody need prove anything."""
+
+
 def build_handlers(
-    connections: Mailbox[ToConnections], metrics: Metrics, begins: TokenBucket
+    connections: Mailbox[ToConnections], metrics: Metrics, begins: TokenBucket, identify: Identify = identify_nobody
 ) -> Mapping[str, StreamHandler]:
     """The gRPC methods of ADS. `begins` says how often a stream may begin."""
-    serve = partial(serve_stream, connections=connections, metrics=metrics)
+    serve = partial(serve_stream, connections=connections, metrics=metrics, identify=identify)
     return {
         SOTW_METHOD: partial(serve_in_turn, begins, partial(serve, delta=False)),
         DELTA_METHOD: partial(serve_in_turn, begins, partial(serve, delta=True)),
@@ -69,11 +79,19 @@ async def serve_in_turn(begins: TokenBucket, serve: StreamHandler, port: StreamP
     await serve(port)
 
 
-async def serve_stream(port: StreamPort, *, connections: Mailbox[ToConnections], metrics: Metrics, delta: bool) -> None:
+async def serve_stream(
+    port: StreamPort,
+    *,
+    connections: Mailbox[ToConnections],
+    metrics: Metrics,
+    delta: bool,
+    identify: Identify = identify_nobody,
+) -> None:
     """Serve one stream until its connection actor is done with it. Raises `RemoteError` for an end other than OK."""
+    caller = identify(port)
     inbox: Mailbox[ToConnection] = Mailbox("connection", flow=1, control=100)
     ended: Reply[StreamStatus] = Reply()
-    await connections.send(StreamAccepted(port=port, delta=delta, inbox=inbox, ended=ended))
+    await connections.send(StreamAccepted(port=port, delta=delta, inbox=inbox, ended=ended, caller=caller))
     decode: Callable[[bytes], Request] = decode_delta_request if delta else decode_sotw_request
     try:
         async with trio.open_nursery() as nursery:

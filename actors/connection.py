@@ -2,9 +2,9 @@
 
 Owns: the `AdsSession`, the `Proxy` and the pushes that are not answered yet, all kept in a `Slot`.
 Receives: `RequestReceived` and `StreamEnded` from the stream's reader; `Welcome`, `PushTo` and `Placed` from the push
-    scheduler; `Announce` from the factory.
+    scheduler; `Announce` and `TrustChanged` from the factory; `IdentityIssued` from the certificate authority.
 Sends: responses to the client; `ConnectionOpened`, `TypesWatched`, `PushWritten`, `FirstConfigurationAcked` to the
-    scheduler; `Generate` to the generator; `PushRecorded` to the journal.
+    scheduler; `Generate` to the generator; `IssueIdentity` to the authority; `PushRecorded` to the journal.
 Dies when: a step breaks a rule of its own. (What the client does wrong ends its stream, not the actor.)
 Recovers by: going on from the last session in its slot, which then owes the client everything, and announcing itself;
     the welcome that follows brings it.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, assert_never
 
 import trio
@@ -27,6 +28,7 @@ from actors.messages import (
     FirstConfigurationAcked,
     Generate,
     GenerationFailed,
+    IdentityIssued,
     Placed,
     PushRecorded,
     PushTo,
@@ -34,9 +36,11 @@ from actors.messages import (
     RequestReceived,
     StreamEnded,
     StreamStatus,
+    TrustChanged,
     TypesWatched,
     Welcome,
 )
+from actors.own_certificate import CertificateTerms, OwnCertificate
 from actors.ports import StreamClosed
 from actors.slot import Slot, push_record, sent_record
 from protocol.errors import LocalError, RemoteError
@@ -45,8 +49,9 @@ from protocol.xds.events import Acked, Asked, Event, Nacked, NotServed, StaleNon
 from protocol.xds.session import HEALTH
 from trierarch.envoy.names import touched_assignments
 from trierarch.envoy.node import decode_proxy
-from trierarch.envoy.types import ENDPOINT, LISTENER, ROUTE, TYPE_RULES, needs_identity, type_rules
-from trierarch.push.proxy import ProxyType
+from trierarch.envoy.types import ENDPOINT, LISTENER, ROUTE, SECRET, TYPE_RULES, needs_identity, type_rules
+from trierarch.identity.authorize import match_identity
+from trierarch.push.proxy import ProxyType, SecretSource
 from trierarch.push.request import PushRequest
 from trierarch.push.status import Outcome, PushRecord, TypeSent, record_fields
 
@@ -56,13 +61,15 @@ if TYPE_CHECKING:
     from actors.mailbox import Mailbox
     from actors.messages import ToConnection, ToGenerator, ToJournal, ToPushScheduler
     from actors.metrics import Metrics
+    from protocol.spiffe import SpiffeId
     from protocol.xds.events import Response
     from protocol.xds.requests import Request
     from protocol.xds.resources import ResourceSet
+    from trierarch.push.proxy import Proxy
 
 log = get_logger("connection")
 
-INVALID_ARGUMENT, FAILED_PRECONDITION, UNAVAILABLE, UNAUTHENTICATED = 3, 9, 14, 16
+INVALID_ARGUMENT, PERMISSION_DENIED, FAILED_PRECONDITION, UNAVAILABLE, UNAUTHENTICATED = 3, 7, 9, 14, 16
 
 _ASKED = PushRequest(reasons={"proxyrequest": 1})
 _RETURNED = PushRequest(reasons={"restart": 1})
@@ -71,14 +78,18 @@ _RETURNED = PushRequest(reasons={"restart": 1})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlets:
-    """Where a connection's messages go, and what it may look at."""
+    """Where a connection's messages go, and what it may look at. `checks_identity`: whoever has proved an identity must
+    claim no other (PILOT_ENABLE_XDS_IDENTITY_CHECK).
+    """
 
     scheduler: Mailbox[ToPushScheduler]
     generator: Mailbox[ToGenerator]
     journal: Mailbox[ToJournal]
     metrics: Metrics
+    certificates: CertificateTerms
     wall: Callable[[], float]
     cluster: str
+    checks_identity: bool = True
 
 
 async def run(
@@ -125,6 +136,7 @@ class Connection:
         self._place: Placed | None = None
         self._bounds = NameBounds()
         self._started = False
+        self._own = OwnCertificate(slot, inbox, outlets.certificates)
 
     # --- the life of the stream --------------------------------------------------------------------------------------
     def announce(self) -> None:
@@ -142,9 +154,12 @@ class Connection:
             )
 
     async def next_message(self) -> ToConnection | None:
-        """The next message, or None when it was time to give up on an answer."""
-        deadline = self._slot.open.deadline()
-        if deadline is None:
+        """The next message, or None when it was time for something else: to give up on an answer, to ask for a new
+        certificate.
+        """
+        await self._own.ask_if_due()
+        deadline = min(self._slot.open.deadline() or inf, self._own.due_at())
+        if deadline == inf:
             return await self._inbox.receive()
         with trio.move_on_at(deadline):
             return await self._inbox.receive()
@@ -166,6 +181,10 @@ class Connection:
                 self._slot.snapshot = message.context.number
             case Announce():
                 self.announce()
+            case IdentityIssued(answer=answer):
+                await self._offer_secrets(self._own.take(answer))
+            case TrustChanged():
+                await self._offer_secrets(self._own.trust(message))
             case StreamEnded(reason=reason, code=0):
                 self.ended = True
                 log.info("stream_ended", connection=self._slot.name, reason=reason)
@@ -180,7 +199,7 @@ class Connection:
             if request.type_url == HEALTH:
                 return  # a report may come before the client has said who it is (xds-server.md §4.3)
             await self._introduce(request)
-        if needs_identity(request.type_url):
+        if needs_identity(request.type_url) and self._slot.identity is None:
             raise RemoteError(UNAUTHENTICATED, f"only who has proved an identity is told of {request.type_url}")
         await self._step(request)
 
@@ -193,11 +212,33 @@ class Connection:
         )
         if proxy.type is ProxyType.ZTUNNEL:
             raise RemoteError(FAILED_PRECONDITION, "a ztunnel needs ambient mode, which is off")
+        self._slot.identity = self._identify(proxy)
         self._slot.session = self._slot.session.under(type_rules(proxy))
         self._slot.proxy = proxy
-        peer = self._slot.port.peer.address
-        log.info("stream_opened", connection=self._slot.name, node=proxy.node_id, peer=peer, delta=self._slot.delta)
+        log.info(
+            "stream_opened",
+            connection=self._slot.name,
+            node=proxy.node_id,
+            peer=self._slot.port.peer.address,
+            delta=self._slot.delta,
+            identity=str(self._slot.identity or ""),
+        )
+        if proxy.capabilities.secrets is SecretSource.ADS and self._slot.identity is None:
+            log.warning("secrets_withheld", connection=self._slot.name)
         self.announce()
+
+    def _identify(self, proxy: Proxy) -> SpiffeId | None:
+        """Which of the caller's identities the proxy has; None if nobody had to prove any (xds-server.md §4.2)."""
+        caller = self._slot.caller
+        if caller is None or not self._outlets.checks_identity:
+            return None
+        identity = match_identity(caller.identities, namespace=proxy.namespace, service_account=proxy.service_account)
+        if identity is None:
+            known = ", ".join(caller.identities)
+            raise RemoteError(
+                PERMISSION_DENIED, f"{known} is not service account {proxy.service_account!r} of {proxy.namespace!r}"
+            )
+        return identity
 
     async def _step(self, request: Request) -> None:
         """Step the session at once, for a request that is in it outlives this actor. Before the welcome nothing can be
@@ -261,6 +302,11 @@ class Connection:
         self._outlets.scheduler.post(PushWritten(connection=self._slot.name))
         self._outlets.metrics.convergence_time.observe(trio.current_time() - push.queued_at)
 
+    async def _offer_secrets(self, request: PushRequest | None) -> None:
+        """The client's own secrets are others than before, if there is a request that says why."""
+        if request is not None and self._place is not None:
+            await self._offer((SECRET,), {}, push_record(self._slot, self._place, request))
+
     async def _offer(self, types: tuple[str, ...], ready: Mapping[str, ResourceSet], record: PushRecord) -> None:
         """Offer types and record what came of it, also if the stream or this actor ends meanwhile."""
         sent: list[TypeSent] = []
@@ -284,7 +330,8 @@ class Connection:
         due = self._slot.session.due(types)
         resources = {**ready, **await self._generated(tuple(url for url in due if url not in ready))}
         for url in due:
-            response = await self._respond(url, resources[url], following=url not in types)
+            offered = self._own.with_own(resources[url]) if url == SECRET else resources[url]
+            response = await self._respond(url, offered, following=url not in types)
             if response is None:
                 skipped[TYPE_RULES[url].short] = "nothing differs"
             else:

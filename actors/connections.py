@@ -1,8 +1,9 @@
 """The factory of connections: one supervised connection actor for each stream.
 
 Owns: the map of live connections and their slots.
-Receives: `StreamAccepted` from the ADS service, `RollCall` from a restarted scheduler, `Describe` from the debug pages.
-Sends: `Announce` to connections, `ConnectionClosed` to the scheduler; answers `ended` and `Describe`.
+Receives: `StreamAccepted` from the ADS service, `RollCall` from a restarted scheduler, `Describe` from the debug pages,
+    `AuthorityChanged` from the certificate authority.
+Sends: `Announce` and `TrustChanged` to connections, `ConnectionClosed` to the scheduler; answers `ended`, `Describe`.
 Dies when: nothing known. A connection that crashes twice within 5 s ends its own stream only.
 Recovers by: nothing to do: its death resets all streams, and their Envoys come back with what they have.
 """
@@ -21,12 +22,15 @@ from actors import connection
 from actors.factory import Factory, open_factory
 from actors.messages import (
     Announce,
+    AuthorityChanged,
     ConnectionClosed,
     Describe,
     RollCall,
     StreamAccepted,
     StreamStatus,
+    TrustChanged,
 )
+from actors.own_certificate import trust_cause
 from actors.slot import Slot, describe
 from actors.supervision import ChildSpec, Restart, SupervisorHandle
 from protocol.xds.session import AdsSession
@@ -82,6 +86,8 @@ class Connections:
             case Describe(proxy_id=proxy_id, reply=reply):
                 with reply:
                     reply.answer(await self.describe(proxy_id))
+            case AuthorityChanged() as authority:
+                self.pass_on(authority)
             case never:
                 assert_never(never)
 
@@ -95,6 +101,7 @@ class Connections:
             delta=stream.delta,
             connected_at=time.time(),
             session=make(TYPE_RULES, f"{number:x}"),
+            caller=stream.caller,
         )
         spec = ChildSpec(
             name=f"connection-{number}", start=partial(self._serve, stream, slot), restart=Restart.TRANSIENT
@@ -128,6 +135,12 @@ class Connections:
         """Let everybody announce itself."""
         for _, stream in self._live.values():
             stream.inbox.post(Announce())
+
+    def pass_on(self, authority: AuthorityChanged) -> None:
+        """Tell everybody whom to trust from now on."""
+        changed = TrustChanged(authority=authority, cause=trust_cause(next(self._outlets.certificates.cause_ids)))
+        for _, stream in self._live.values():
+            stream.inbox.post(changed)
 
     async def describe(self, proxy_id: str) -> tuple[ConnectionDescription, ...]:
         """The connections whose id contains `proxy_id`. Their slots tell, so that one that is stuck is shown too."""

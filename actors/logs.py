@@ -49,6 +49,8 @@ EVENTS: Mapping[str, str] = {
     # generator
     "generation_failed": "Resources of `types` cannot be built for a view in `namespace`: a bug.",
     # identity
+    "secrets_withheld": "A client wants its certificate over ADS but has not proved an identity: it will get none.",
+    "certificate_refused": "The certificate authority would not issue a client's certificate; it is asked again.",
     "caller_unauthenticated": "A caller could not prove who it is; `reason` joins what each authenticator missed.",
     # streams
     "xds_opened": "The xDS port is open: the first snapshot is built.",

@@ -139,6 +139,30 @@ class Reply(Generic[AnswerT]):
         self._send.close()
 
 
+class PostedReply(Reply[AnswerT]):
+    """A reply that is not waited for: whoever asked has other things to do, and gets the answer as a message.
+
+    `deliver` puts it into a mailbox; None says that there will be no answer.
+    """
+
+    def __init__(self, deliver: Callable[[AnswerT | None], None]) -> None:
+        super().__init__()
+        self._deliver = deliver
+        self._answered = False
+
+    def answer(self, value: AnswerT) -> None:
+        """Answer once; never waits."""
+        self._answered = True
+        self._deliver(value)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        if not self._answered:
+            self._deliver(None)
+
+
 async def ask(mailbox: Mailbox[MessageT], question: Callable[[Reply[AnswerT]], MessageT]) -> AnswerT:
     """Ask over the flow lane until an answer comes. Questions must be safe to repeat."""
     while True:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from trierarch.config.findings import Finding
     from trierarch.config.objects import AnyObject, ObjectKey
     from trierarch.config.store import ConfigView
-    from trierarch.push.causes import Causes
+    from trierarch.identity.authenticate import Caller
+    from trierarch.push.causes import Cause, Causes
     from trierarch.push.context import PushContext
     from trierarch.push.history import History
     from trierarch.push.proxy import Proxy
@@ -201,17 +202,109 @@ ToPushScheduler = (
 )
 
 
+# --- to the certificate authority ------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignRequest:
+    """From the CSR service (flow): a certificate for the key of this CSR (PEM) in the name of these identities.
+
+    `identities` are the authenticated caller's; what the CSR says of names is not looked at. `lifetime`: seconds asked
+    for, 0 or less for the default.
+    """
+
+    csr: bytes
+    identities: tuple[str, ...]
+    lifetime: float = 0.0
+    reply: Reply[SignedChain | SigningRefused]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssueIdentity:
+    """From our own process (flow): a new key and a certificate for it. `identities`: SPIFFE URIs, DNS names, addresses.
+
+    `lifetime`: seconds, 0 for the default; who asks is trusted with more than a workload may have.
+    """
+
+    identities: tuple[str, ...]
+    lifetime: float = 0.0
+    reply: Reply[IssuedIdentity | SigningRefused]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootsAsked:
+    """From anybody (flow): whom to trust now."""
+
+    reply: Reply[AuthorityChanged]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookAgain:
+    """From the authority's own watch and clock (flow): files may have changed, the root may be due."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedChain:
+    """A signed certificate as the CSR service answers: PEM texts of the leaf, each intermediate, and all roots."""
+
+    chain: tuple[str, ...]
+    serial: int
+    not_after: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedIdentity:
+    """A key and what proves it, as PEM. `chain_pem`: the leaf and the intermediates. Times: seconds since the epoch.
+
+    Whom to trust is said as in `AuthorityChanged`.
+    """
+
+    key_pem: bytes = field(repr=False)
+    chain_pem: bytes
+    roots_pem: bytes
+    crl_pem: bytes = b""
+    number: int = 0
+    not_before: float
+    not_after: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningRefused:
+    """Nothing was signed: a gRPC status code and why, for the peer."""
+
+    code: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorityChanged:
+    """From the certificate authority (control, to the factory of connections and to the certificate rotor), and its
+    answer to `RootsAsked`: whom to trust from now on. Sent when the root, the signer or the list of revoked
+    certificates has changed, and again after a restart: the same `number` says that nothing has.
+    """
+
+    roots_pem: bytes
+    crl_pem: bytes = b""
+    number: int
+
+
+ToAuthority = SignRequest | IssueIdentity | RootsAsked | LookAgain
+
+
+# --- to the certificate rotor ----------------------------------------------------------------------------------------
+ToRotor = AuthorityChanged
+
+
 # --- to the factory of connections -----------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamAccepted:
     """From the ADS service (flow): a stream wants a connection actor, reachable at `inbox`. `ended` is answered when
-    the actor is done with it; the stream then ends with that status.
+    the actor is done with it; the stream then ends with that status. `caller` is None where nobody need prove anything.
     """
 
     port: StreamPort
     delta: bool
     inbox: Mailbox[ToConnection]
     ended: Reply[StreamStatus]
+    caller: Caller | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +328,7 @@ class StreamStatus:
     message: str = ""
 
 
-ToConnections = StreamAccepted | RollCall | Describe
+ToConnections = StreamAccepted | RollCall | Describe | AuthorityChanged
 
 
 # --- to a connection -------------------------------------------------------------------------------------------------
@@ -305,7 +398,22 @@ class Announce:
     """From the factory (control), passing on a roll call."""
 
 
-ToConnection = RequestReceived | StreamEnded | Welcome | PushTo | Placed | Announce
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityIssued:
+    """The certificate authority's answer to a connection (control) that does not wait for it; None: it died over it."""
+
+    answer: IssuedIdentity | SigningRefused | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustChanged:
+    """From the factory (control), passing on what the certificate authority says; `cause` is the same for all."""
+
+    authority: AuthorityChanged
+    cause: Cause
+
+
+ToConnection = RequestReceived | StreamEnded | Welcome | PushTo | Placed | Announce | IdentityIssued | TrustChanged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,88 +440,6 @@ class ConnectionDescription:
     delta: bool
     snapshot: int
     watches: Mapping[str, WatchDescription]
-
-
-# --- to the certificate authority ------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignRequest:
-    """From the CSR service (flow): a certificate for the key of this CSR (PEM) in the name of these identities.
-
-    `identities` are the authenticated caller's; what the CSR says of names is not looked at. `lifetime`: seconds asked
-    for, 0 or less for the default.
-    """
-
-    csr: bytes
-    identities: tuple[str, ...]
-    lifetime: float = 0.0
-    reply: Reply[SignedChain | SigningRefused]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssueIdentity:
-    """From our own process (flow): a new key and a certificate for it. `identities`: SPIFFE URIs, DNS names, addresses.
-
-    `lifetime`: seconds, 0 for the default; who asks is trusted with more than a workload may have.
-    """
-
-    identities: tuple[str, ...]
-    lifetime: float = 0.0
-    reply: Reply[IssuedIdentity | SigningRefused]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RootsAsked:
-    """From anybody (flow): whom to trust now."""
-
-    reply: Reply[AuthorityChanged]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookAgain:
-    """From the authority's own watch and clock (flow): files may have changed, the root may be due."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignedChain:
-    """A signed certificate as the CSR service answers: PEM texts of the leaf, each intermediate, and all roots."""
-
-    chain: tuple[str, ...]
-    serial: int
-    not_after: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssuedIdentity:
-    """A key and what proves it, as PEM. `chain_pem`: the leaf and the intermediates. Times: seconds since the epoch."""
-
-    key_pem: bytes = field(repr=False)
-    chain_pem: bytes
-    roots_pem: bytes
-    not_before: float
-    not_after: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SigningRefused:
-    """Nothing was signed: a gRPC status code and why, for the peer."""
-
-    code: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorityChanged:
-    """From the certificate authority (control, to the factory of connections and to the certificate rotor), and its
-    answer to `RootsAsked`: whom to trust from now on. Sent when the root, the signer or the list of revoked
-    certificates has changed, and again after a restart: the same `number` says that nothing has.
-    """
-
-    roots_pem: bytes
-    crl_pem: bytes = b""
-    number: int
-
-
-ToAuthority = SignRequest | IssueIdentity | RootsAsked | LookAgain
 
 
 # --- to the journal --------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ class ServingTls:
         return self._context
 
 
-def build_context(*, key: str, chain: str, roots: str) -> ssl.SSLContext:
+def build_context(*, key: bytes, chain: bytes, roots: bytes) -> ssl.SSLContext:
     """A server's context from PEM: TLS 1.2 or newer, HTTP/2, and a client's certificate is verified if it gives one.
 
     `roots` verify the clients. Raises ssl.SSLError for what is no certificate, or whose key is another's.
@@ -52,24 +52,25 @@ def build_context(*, key: str, chain: str, roots: str) -> ssl.SSLContext:
     context.set_ciphers(CIPHERS)
     context.set_alpn_protocols(["h2"])
     context.verify_mode = ssl.CERT_OPTIONAL
-    context.load_verify_locations(cadata=roots)
+    context.load_verify_locations(cadata=roots.decode())
     with secret_file(chain + key) as path:
         context.load_cert_chain(path)
     return context
 
 
 @contextmanager
-def secret_file(text: str) -> Iterator[str]:
-    """The path of a file with this text that nobody else can read and that is gone afterwards: OpenSSL reads keys from
-    files only. Where the system can, the file is in memory.
+def secret_file(content: bytes) -> Iterator[str]:
+    """The path of a file with this content that nobody else can read and that is gone afterwards.
+
+    OpenSSL reads keys from files only. Where the system can, the file is in memory.
     """
     if hasattr(os, "memfd_create"):
-        with os.fdopen(os.memfd_create("certificate"), "w") as file:
-            file.write(text)
+        with os.fdopen(os.memfd_create("certificate"), "wb") as file:
+            file.write(content)
             file.flush()
             yield f"/proc/self/fd/{file.fileno()}"
     else:
-        with tempfile.NamedTemporaryFile("w") as file:
-            file.write(text)
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(content)
             file.flush()
             yield file.name

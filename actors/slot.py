@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING
 
 from actors.messages import ConnectionDescription, Placed, WatchDescription
+from protocol.xds.resources import Part
 from trierarch.envoy.types import TYPE_RULES
 from trierarch.push.open_pushes import OpenPushes
 from trierarch.push.status import Outcome, PushRecord, TypeSent
 
 if TYPE_CHECKING:
+    from actors.messages import IssuedIdentity
     from actors.ports import StreamPort
+    from protocol.spiffe import SpiffeId
     from protocol.xds.events import Response
     from protocol.xds.session import AdsSession
     from protocol.xds.subscription import Watch
+    from trierarch.identity.authenticate import Caller
     from trierarch.push.proxy import Proxy
     from trierarch.push.request import PushRequest
+
+NO_SECRETS = Part()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateState:
+    """What is known of a client's certificate. `due_at`: when to ask for the next one, in seconds of trio's clock.
+
+    `asked`: the authority has been asked and its answer will come.
+    """
+
+    issued: IssuedIdentity | None = None
+    secrets: Part = NO_SECRETS
+    due_at: float = -inf
+    asked: bool = False
+
+
+NO_CERTIFICATE = CertificateState()
 
 
 @dataclass(slots=True)
@@ -24,6 +47,7 @@ class Slot:
     """What outlives a crash of the actor: written by it, read by its successor, and by the factory for debug pages.
 
     `connected_at`: wall clock seconds. `snapshot`: the number of the one that the client was brought up to last.
+    `caller`: who has proved to be at the other end; `identity`: the one of its identities that its node claims.
     `writing`: a message is begun; if nobody is there to complete it, nothing can follow it on the stream.
     """
 
@@ -32,7 +56,10 @@ class Slot:
     delta: bool
     connected_at: float
     session: AdsSession
+    caller: Caller | None = None
     proxy: Proxy | None = None
+    identity: SpiffeId | None = None
+    certificate: CertificateState = NO_CERTIFICATE
     snapshot: int = 0
     open: OpenPushes = field(default_factory=OpenPushes)
     writing: bool = False

@@ -108,6 +108,13 @@ class Settings:
     )
     grpc_addr: str = setting("127.0.0.1:15010", parse_address, "plaintext xDS", flag="--grpc-addr")
     secure_grpc_addr: str = setting("", parse_address, "xDS with TLS", flag="--secure-grpc-addr")
+    xds_auth: bool = setting(True, parse_bool, "xDS over TLS needs a certificate or a token", variable="XDS_AUTH")
+    xds_identity_check: bool = setting(
+        True,
+        parse_bool,
+        "who has proved an identity must claim it",
+        variable="PILOT_ENABLE_XDS_IDENTITY_CHECK",
+    )
     http_addr: str = setting("127.0.0.1:8080", parse_address, "readiness and debug pages", flag="--http-addr")
     monitoring_addr: str = setting("127.0.0.1:15014", parse_address, "metrics", flag="--monitoring-addr")
     allow_kill: bool = setting(False, parse_bool, "allow `trierarch kill ACTOR`", flag="--allow-kill")
@@ -207,6 +214,12 @@ class Settings:
         parse_bool,
         "accept clients of any trust domain whose roots are known",
         variable="PILOT_SKIP_VALIDATE_TRUST_DOMAIN",
+    )
+    several_authorizers: bool = setting(
+        False,
+        parse_bool,
+        "a workload may ask several external authorizers",
+        variable="PILOT_ENABLE_MULTIPLE_CUSTOM_AUTHZ_PROVIDERS",
     )
 
     @property

@@ -29,6 +29,7 @@ from actors.slot import Slot
 from protocol.xds.requests import Nack, SotwRequest
 from protocol.xds.resources import Part, ResourceSet, build_resource
 from protocol.xds.session import HEALTH, AdsSession
+from tests.actors.certificates import certificate_terms
 from tests.actors.fake_stream import FakeStream, encode_node
 from tests.protocol.xds.conversation import decode_sotw
 from tests.push.fixtures import built, scope_of, sidecar, view_in, view_of
@@ -61,7 +62,7 @@ class Stage:
         self.stream = FakeStream()
         self.outlets = connection.Outlets(
             scheduler=self.scheduler, generator=self.generator, journal=self.journal, metrics=Metrics(),
-            wall=lambda: 100.0, cluster="Kubernetes",
+            certificates=certificate_terms(), wall=lambda: 100.0, cluster="Kubernetes",
         )  # fmt: skip
         session = AdsSession.sotw(TYPE_RULES, "1")
         self.slot = Slot(number=1, port=self.stream, delta=False, connected_at=50.0, session=session)

@@ -17,6 +17,7 @@ from protocol.proto.envoy.config.core.v3 import Node
 from protocol.xds.requests import DeltaRequest
 from protocol.xds.resources import Part, ResourceSet, build_resource
 from protocol.xds.session import AdsSession
+from tests.actors.certificates import certificate_terms
 from trierarch.envoy.types import CLUSTER, TYPE_RULES
 from trierarch.push.request import PushRequest
 
@@ -54,6 +55,7 @@ class Stage:
             scheduler=self.scheduler,
             generator=self.generator,
             journal=Mailbox("journal"),
+            certificates=certificate_terms(),
             metrics=Metrics(),
             wall=lambda: 0.0,
             cluster="Kubernetes",

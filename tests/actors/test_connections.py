@@ -17,6 +17,7 @@ from protocol.errors import RemoteError
 from protocol.xds.requests import SotwRequest
 from protocol.xds.resources import ResourceSet
 from protocol.xds.wire_requests import encode_sotw_request
+from tests.actors.certificates import certificate_terms
 from tests.actors.fake_stream import FakeStream, encode_node
 from tests.push.fixtures import built, scope_of, sidecar, view_in, view_of
 from trierarch.envoy.types import CLUSTER
@@ -37,7 +38,7 @@ class Stage:
         self.endings = {}
         outlets = connection.Outlets(
             scheduler=self.scheduler, generator=self.generator, journal=self.journal, metrics=self.metrics,
-            wall=lambda: 100.0, cluster="Kubernetes",
+            certificates=certificate_terms(), wall=lambda: 100.0, cluster="Kubernetes",
         )  # fmt: skip
         start = partial(connections.run, self.inbox, outlets=outlets, handle=self.handle)
         self.tree = SupervisorSpec(name="root", children=(ChildSpec(name="connections", start=start),))

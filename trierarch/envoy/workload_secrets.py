@@ -21,20 +21,24 @@ if TYPE_CHECKING:
     from protocol.xds.resources import Resource
 
 
-def build_workload_secrets(*, key: str, chain: str, roots: str) -> Part:
-    """Both secrets, from PEM. `chain` begins with the workload's own certificate."""
-    return Part((_certificate(key, chain), _roots(roots)))
+WORKLOAD_SECRETS = frozenset({WORKLOAD_CERTIFICATE, WORKLOAD_ROOTS})
+"""Their names."""
 
 
-def _certificate(key: str, chain: str) -> Resource:
+def build_workload_secrets(*, key: bytes, chain: bytes, roots: bytes, revoked: bytes = b"") -> Part:
+    """Both secrets, from PEM. `chain` begins with the workload's own certificate; `revoked`: lists of revoked ones."""
+    return Part((_certificate(key, chain), _roots(roots, revoked)))
+
+
+def _certificate(key: bytes, chain: bytes) -> Resource:
     certificate = TlsCertificate(certificate_chain=_inline(chain), private_key=_inline(key))
     return encode_resource(WORKLOAD_CERTIFICATE, Secret(name=WORKLOAD_CERTIFICATE, tls_certificate=certificate))
 
 
-def _roots(roots: str) -> Resource:
-    context = CertificateValidationContext(trusted_ca=_inline(roots))
+def _roots(roots: bytes, revoked: bytes) -> Resource:
+    context = CertificateValidationContext(trusted_ca=_inline(roots), crl=_inline(revoked) if revoked else None)
     return encode_resource(WORKLOAD_ROOTS, Secret(name=WORKLOAD_ROOTS, validation_context=context))
 
 
-def _inline(pem: str) -> DataSource:
-    return DataSource(inline_bytes=pem.encode())
+def _inline(pem: bytes) -> DataSource:
+    return DataSource(inline_bytes=pem)

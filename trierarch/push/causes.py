@@ -16,6 +16,8 @@ class ChangeEvent(StrEnum):
     UPDATED = "updated"
     DELETED = "deleted"
     RESYNCED = "resynced"
+    ISSUED = "issued"
+    RENEWED = "renewed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
