@@ -270,9 +270,11 @@ class Connection:
             case StaleNonce(type_url=url, nonce=nonce):
                 metrics.expired_nonces.labels(TYPE_RULES[url].short.lower()).inc()
                 self._answered(nonce, "")
+            case Unsubscribed(nonce=nonce):
+                self._answered(nonce, "")
             case NotServed(type_url=url):
                 log.warning("type_not_served", connection=self._slot.name, type=url)
-            case Asked() | Unsubscribed():
+            case Asked():
                 pass
             case never:
                 assert_never(never)

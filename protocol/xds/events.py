@@ -41,9 +41,10 @@ class StaleNonce:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsubscribed:
-    """The client no longer watches the type."""
+    """The client no longer watches the type. It answers the last response (`nonce`, "" = there was none) by that."""
 
     type_url: str
+    nonce: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

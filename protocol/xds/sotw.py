@@ -79,7 +79,7 @@ def _reject(turn: Turn) -> Outcome:
 def _unsubscribe(turn: Turn) -> Outcome:
     if turn.watch is None:
         return Outcome(watch=None)
-    return Outcome(watch=None, events=(Unsubscribed(type_url=turn.rules.type_url),))
+    return Outcome(watch=None, events=(Unsubscribed(type_url=turn.rules.type_url, nonce=turn.watch.nonce),))
 
 
 def _begin(turn: Turn) -> Outcome:

@@ -337,6 +337,17 @@ async def test_a_rejected_push_says_what_the_client_said(stage, lines):
     assert rejects == 1
 
 
+async def test_who_asks_for_nothing_more_has_answered(stage):
+    """A client that takes back its last name of a type does it in its answer to a push: the push was acknowledged."""
+    await served(stage)
+    stage.world[ENDPOINT] = resources(a="1")
+    await stage.request(ENDPOINT, "a")
+    (response,) = await stage.responses()
+    await stage.request(ENDPOINT, nonce=response.nonce)
+    assert ENDPOINT not in stage.slot.session.watched
+    assert stage.slot.open.deadline() is None
+
+
 async def test_a_push_that_nobody_answers_is_recorded_after_thirty_seconds(stage, autojump_clock):
     """The outcome is UNANSWERED; the stream goes on."""
     await served(stage)

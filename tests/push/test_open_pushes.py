@@ -11,8 +11,11 @@ from trierarch.push.status import Outcome, PushRecord, TypeSent
 
 
 def push(*nonces: str) -> PushRecord:
-    """A push that was sent in responses with these nonces."""
-    sent = tuple(TypeSent(short="CDS", nonce=nonce, version="v", sent=1, removed=0, size=9) for nonce in nonces)
+    """A push that was sent in responses with these nonces, each of another type."""
+    sent = tuple(
+        TypeSent(short=short, nonce=nonce, version="v", sent=1, removed=0, size=9)
+        for short, nonce in zip(("CDS", "EDS", "LDS", "RDS"), nonces, strict=False)
+    )
     return PushRecord(proxy="p", connection="p-1", snapshot=1, causes=Causes(), sent=sent, outcome=Outcome.UNCHANGED)
 
 
@@ -23,6 +26,29 @@ def test_a_push_is_acked_when_its_last_response_is():
     assert pushes.answered("2", "", now=1.0) == ()
     (finished,) = pushes.answered("1", "", now=2.0)
     assert (finished.outcome, finished.answered_at) == (Outcome.ACKED, 2.0)
+
+
+def test_an_answer_overtakes_what_came_before_of_its_type():
+    """A client that has had two responses of a type may answer the second only; what is of another type stays open."""
+    pushes = OpenPushes()
+    for nonces in (("1",), ("2", "3"), ("4",), ("5",)):
+        pushes.begin(push(*nonces), now=0.0)
+    finished = pushes.answered("4", "", now=1.0)
+    assert [(record.sent[0].nonce, record.outcome) for record in finished] == [
+        ("1", Outcome.ACKED),
+        ("4", Outcome.ACKED),
+    ]
+    assert [record.sent[0].nonce for record in pushes.answered("3", "", now=2.0)] == ["2"]
+    assert [record.sent[0].nonce for record in pushes.close()] == ["5"]
+
+
+def test_a_rejection_is_of_one_response():
+    """What a rejected response overtakes was not rejected."""
+    pushes = OpenPushes()
+    pushes.begin(push("1"), now=0.0)
+    pushes.begin(push("2"), now=0.0)
+    outcomes = [record.outcome for record in pushes.answered("2", "bad regex", now=1.0)]
+    assert outcomes == [Outcome.ACKED, Outcome.NACKED]
 
 
 def test_one_rejection_makes_the_push_nacked_and_keeps_its_reason():

@@ -1,7 +1,8 @@
 """Pushes that a client has not answered yet: which nonces are open, and what came of each push in the end.
 
 Pure, with injected time (monotonic seconds). A push is finished when each of its responses was accepted, rejected or
-overtaken, when nobody answered for `PATIENCE` seconds, or when the stream ends.
+overtaken, when nobody answered for `PATIENCE` seconds, or when the stream ends. A response is overtaken when the client
+answers a later one of the same type, as it may do after it had both.
 """
 
 from __future__ import annotations
@@ -23,13 +24,21 @@ PATIENCE = 30.0
 
 @dataclass(slots=True, kw_only=True)
 class _Open:
-    """A push as it was written, the nonces that are not answered, and what was said of those that were rejected."""
+    """A push as it was written, the nonces that are not answered with their types, and what was said of those that were
+    rejected.
+    """
 
     record: PushRecord
-    nonces: set[str]
+    nonces: dict[str, str]
     deadline: float
     errors: dict[str, str] = field(default_factory=dict)
     answered_at: float = 0.0
+
+    def settle(self, short: str, now: float) -> None:
+        """Nothing of this type is open any more: it was answered, or overtaken."""
+        left = {nonce: other for nonce, other in self.nonces.items() if other != short}
+        if len(left) < len(self.nonces):
+            self.nonces, self.answered_at = left, now
 
 
 class OpenPushes:
@@ -40,22 +49,22 @@ class OpenPushes:
 
     def begin(self, record: PushRecord, now: float) -> None:
         """A push was written; `record.sent` names its nonces and is not empty."""
-        nonces = {item.nonce for item in record.sent}
+        nonces = {item.nonce: item.short for item in record.sent}
         self._open.append(_Open(record=record, nonces=nonces, deadline=now + PATIENCE))
 
     def answered(self, nonce: str, error: str, now: float) -> tuple[PushRecord, ...]:
         """The client answered a response (`error` is "" for an ACK). Returns the pushes that are finished by it."""
-        item = next((item for item in self._open if nonce in item.nonces), None)
-        if item is None:
+        last = next((place for place, item in enumerate(self._open) if nonce in item.nonces), None)
+        if last is None:
             return ()
-        item.nonces.discard(nonce)
-        item.answered_at = now
+        short = self._open[last].nonces[nonce]
         if error:
-            item.errors[nonce] = error
-        if item.nonces:
-            return ()
-        self._open.remove(item)
-        return (_finished(item, Outcome.NACKED if item.errors else Outcome.ACKED),)
+            self._open[last].errors[nonce] = error
+        for item in self._open[: last + 1]:
+            item.settle(short, now)
+        finished = tuple(item for item in self._open[: last + 1] if not item.nonces)
+        self._open = [item for item in self._open if item.nonces]
+        return tuple(_finished(item, Outcome.NACKED if item.errors else Outcome.ACKED) for item in finished)
 
     def deadline(self) -> float | None:
         """When the oldest push counts as unanswered; None without one."""
