@@ -18,11 +18,12 @@ from trierarch.config.checks import (
     check_wildcard_host,
 )
 from trierarch.config.destination_rule import OutlierDetection
-from trierarch.config.extension_providers import ProviderService
+from trierarch.config.extension_providers import GrpcAuthorizer, HttpAuthorizer, ProviderService
 from trierarch.config.hosts import is_ip_address
 from trierarch.config.log_format import read_json_format
 from trierarch.config.mesh_config import AccessLogEncoding
 from trierarch.config.mesh_networks import FromCidr, FromRegistry, GatewayAddress, RegistryServiceName
+from trierarch.config.validate_authorizers import check_authorizer
 from trierarch.config.validate_destination_rule import check_connection_pool, check_outlier_detection
 from trierarch.config.validate_http_route import check_retry
 from trierarch.config.validate_locality import check_locality, check_zone_aware
@@ -99,6 +100,14 @@ def _check_providers(mesh: MeshConfig) -> Complaints:
             yield Violation(path, "the provider itself is missing", "such as envoyExtAuthzGrpc or opentelemetry")
         if isinstance(each.provider, ProviderService):
             yield from _check_service(path, each.provider)
+        if isinstance(each.provider, HttpAuthorizer | GrpcAuthorizer):
+            yield from _check_authorizer(path, each.name, each.provider)
+
+
+def _check_authorizer(path: str, name: str, authorizer: HttpAuthorizer | GrpcAuthorizer) -> Complaints:
+    """An authorizer that cannot be asked makes its policies deny, it does not make the mesh wrong."""
+    for fault in check_authorizer(path, name, authorizer):
+        yield Caution(fault.path, f"{fault.reason}; policies that name this provider deny what they match", fault.hint)
 
 
 def _check_service(path: str, provider: ProviderService) -> Complaints:

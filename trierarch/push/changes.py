@@ -46,6 +46,7 @@ def _object_changes(old: PushContext, new: PushContext) -> Iterator[ConfigKey]:
     yield from map(config_key, changed_keys(old.destination_rules.sources, new.destination_rules.sources))
     yield from map(config_key, changed_keys(old.sidecars.sources, new.sidecars.sources))
     yield from map(config_key, changed_keys(old.authentication.sources, new.authentication.sources))
+    yield from map(config_key, changed_keys(old.authorization.policies.table, new.authorization.policies.table))
 
 
 def _service_changes(old: PushContext, new: PushContext) -> Iterator[ConfigKey]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from trierarch.config.store import ConfigView
 from trierarch.push.authentication import Authentication
+from trierarch.push.authorization import Authorization
 from trierarch.push.dead_ends import DeadEnds
 from trierarch.push.endpoints import Endpoints
 from trierarch.push.mesh import ContextSettings, Mesh
@@ -50,6 +51,7 @@ class PushContext:
     destination_rules: DestinationRules = field(default_factory=DestinationRules)
     sidecars: Sidecars = field(default_factory=Sidecars)
     authentication: Authentication = field(default_factory=Authentication)
+    authorization: Authorization = field(default_factory=Authorization)
     selectors: Selectors = field(default_factory=Selectors)
     dead_ends: DeadEnds = field(default_factory=DeadEnds)
     changed: frozenset[ConfigKey] = frozenset()

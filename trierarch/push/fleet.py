@@ -108,15 +108,20 @@ class Fleet:
 def moving_request(before: View, after: View, request: PushRequest) -> PushRequest:
     """The request for a member that came from another view by this change.
 
-    If only its Sidecar is another one, that is as if the Sidecar had changed. Else anything may be another resource.
+    If only its Sidecar or its policies are others, that is as if these had changed. Else anything may be another
+    resource.
     """
-    scope = after.outbound.scope
+    scope, policies = after.outbound.scope, after.inbound.policies
     outbound = replace(before.outbound, scope=scope)
-    inbound = replace(before.inbound, scope=after.inbound.scope)
+    inbound = replace(before.inbound, scope=after.inbound.scope, policies=policies)
     if View(outbound=outbound, inbound=inbound) != after:
         return replace(request, forced=True)
-    name = scope.sidecar.name if scope.sidecar else ""
-    return replace(request, keys=request.keys | {ConfigKey("Sidecar", scope.namespace, name)})
+    moved_by = set()
+    if scope != before.outbound.scope:
+        moved_by.add(ConfigKey("Sidecar", scope.namespace, scope.sidecar.name if scope.sidecar else ""))
+    if policies != before.inbound.policies:
+        moved_by.add(ConfigKey("AuthorizationPolicy", scope.namespace, ""))
+    return replace(request, keys=request.keys | moved_by)
 
 
 def union(sets: Iterable[frozenset[str]]) -> frozenset[str]:

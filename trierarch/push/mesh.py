@@ -36,6 +36,7 @@ class Features:
     enhanced_rule_merge: bool = True
     http10: bool = False
     skip_trust_domain_check: bool = False
+    several_authorizers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from trierarch.push.authentication import AuthenticationInputs, build_authentication
+from trierarch.push.authorization import AuthorizationInputs, build_authorization
 from trierarch.push.changes import changed_config_keys
 from trierarch.push.context import PushContext
 from trierarch.push.dead_ends import DeadEndsInputs, build_dead_ends
@@ -95,6 +96,10 @@ def _authentication(context: PushContext) -> AuthenticationInputs:
     return AuthenticationInputs(context.mesh, context.view.table("PeerAuthentication"))
 
 
+def _authorization(context: PushContext) -> AuthorizationInputs:
+    return AuthorizationInputs(context.mesh, context.services, context.view.table("AuthorizationPolicy"))
+
+
 def _selectors(context: PushContext) -> SelectorsInputs:
     return SelectorsInputs(context.mesh, context.services, context.virtual_services, context.destination_rules)
 
@@ -114,6 +119,7 @@ PROCESSORS = (
     Processor("destination_rules", _destination_rules, build_destination_rules),
     Processor("sidecars", _sidecars, build_sidecars),
     Processor("authentication", _authentication, build_authentication),
+    Processor("authorization", _authorization, build_authorization),
     Processor("selectors", _selectors, build_selectors),
     Processor("dead_ends", _dead_ends, build_dead_ends),
 )
@@ -150,4 +156,5 @@ def _findings(context: PushContext) -> Iterator[Finding]:
     yield from context.destination_rules.remarks
     yield from context.sidecars.remarks
     yield from context.authentication.remarks
+    yield from context.authorization.remarks
     yield from context.dead_ends.remarks

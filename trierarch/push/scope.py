@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from trierarch.push.sidecar_scope import SidecarScope
     from trierarch.push.view import View
 
-NAMESPACED_POLICIES = frozenset(
-    {"EnvoyFilter", "AuthorizationPolicy", "RequestAuthentication", "WasmPlugin", "TrafficExtension", "Telemetry"}
-)
+SEEN_IN_VIEWS = frozenset({"AuthorizationPolicy"})
+"""Kinds whose objects are in the views of those they apply to: whom a change concerns, it moves to another view."""
+
+NAMESPACED_POLICIES = frozenset({"EnvoyFilter", "RequestAuthentication", "WasmPlugin", "TrafficExtension", "Telemetry"})
 """Kinds that apply to workloads of their own namespace, or to all from the root namespace."""
 
 SCOPED = frozenset({"ServiceEntry", "Endpoints", "VirtualService", "DestinationRule", "Sidecar", "PeerAuthentication"})
@@ -71,7 +72,7 @@ def affects(
 def _concerns(
     key: ConfigKey, view: View, scope: SidecarScope, previous_scope: SidecarScope | None, context: PushContext
 ) -> bool:
-    if key.kind in NEVER.get(view.outbound.type, frozenset()):
+    if key.kind in SEEN_IN_VIEWS or key.kind in NEVER.get(view.outbound.type, frozenset()):
         return False
     if view.outbound.type is ProxyType.ROUTER:
         return _concerns_router(key, scope, previous_scope)

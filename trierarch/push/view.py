@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from trierarch.config import labels as names
 from trierarch.config.objects import ObjectKey
 from trierarch.push.authentication import BOTH_KINDS, PeerModes
+from trierarch.push.authorization import UNRESTRICTED, WorkloadPolicies
 from trierarch.push.model import NOWHERE, Locality
 from trierarch.push.networks import augmented, locality_of_labels, topology_of_labels
 from trierarch.push.proxy import PROXYLESS_GRPC, Interception, ProxyType
@@ -113,8 +114,8 @@ class InboundKey(HashedOnce):
     """What decides a proxy's inbound configuration.
 
     `address` is the proxy's first IP where the configuration names it (mode NONE, Sidecar ingress without bind or with
-    defaultEndpoint 0.0.0.0, gRPC servers), else "". `peers`: which connections it accepts. `headers`,
-    `connections` and `exact_balance`: as for the outbound key.
+    defaultEndpoint 0.0.0.0, gRPC servers), else "". `peers`: which connections it accepts, `policies`: who may do what
+    there. `headers`, `connections` and `exact_balance`: as for the outbound key.
     """
 
     type: ProxyType
@@ -128,6 +129,7 @@ class InboundKey(HashedOnce):
     idle_timeout: float | None
     istio_version: str
     peers: PeerModes = BOTH_KINDS
+    policies: WorkloadPolicies = UNRESTRICTED
     exact_balance: bool = False
     headers: ProxyHeaders | None = None
     connections: ConnectionSettings | None = None
@@ -177,6 +179,7 @@ def select_view(proxy: Proxy, context: PushContext) -> View:
             idle_timeout=proxy.idle_timeout,
             istio_version=proxy.istio_version,
             peers=_peers(proxy, labels, context),
+            policies=context.authorization.of(proxy.namespace, labels.items()),
             exact_balance=proxy.balances_inbound,
             headers=proxy.headers,
             connections=proxy.connections,
@@ -190,7 +193,7 @@ def views_may_differ(before: PushContext | None, after: PushContext) -> bool:
     """Whether some proxy may have another view in the second snapshot: cheap, and never wrongly no."""
     if before is None or any(
         getattr(before, section) is not getattr(after, section)
-        for section in ("mesh", "workloads", "services", "sidecars", "authentication", "selectors")
+        for section in ("mesh", "workloads", "services", "sidecars", "authentication", "authorization", "selectors")
     ):
         return True
     old, new, services = before.endpoints, after.endpoints, after.services
