@@ -15,7 +15,9 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from common import EDITS, NAMESPACES, Table, Timing, mesh, proxy, rebuilt, timed
+from common.mesh import EDITS, NAMESPACES, mesh, proxy, rebuilt
+from common.table import Table
+from common.timing import timed
 
 from trierarch.config.store import ConfigView
 from trierarch.envoy.generate import generate_set
@@ -28,6 +30,8 @@ from trierarch.push.steps import run_steps
 from trierarch.push.view import select_view
 
 if TYPE_CHECKING:
+    from common.timing import Timing
+
     from protocol.xds.resources import ResourceSet
     from trierarch.push.context import PushContext
     from trierarch.push.proxy import Proxy

@@ -14,7 +14,9 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from common import EDITS, PODS_PER_SERVICE, Table, mesh, proxy, timed, timed_call
+from common.mesh import EDITS, PODS_PER_SERVICE, mesh, proxy
+from common.table import Table
+from common.timing import timed, timed_call
 
 from trierarch.config.store import ConfigView
 from trierarch.push.processors import ContextSettings, build_push_context
@@ -26,7 +28,7 @@ from trierarch.push.view import ScopeKey, select_view
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from common import Timing
+    from common.timing import Timing
 
     from trierarch.config.objects import AnyObject
     from trierarch.push.context import PushContext

@@ -1,16 +1,8 @@
-"""What the benchmarks have in common: a synthetic mesh, proxies, CPU time, and tables with budgets beside them.
-
-Times are CPU time: a machine that is busy with other things makes them longer, but not much.
-"""
+"""A synthetic mesh: services with pods, slices, routes and rules, edits of them, and proxies."""
 
 from __future__ import annotations
 
-import gc
-import statistics
-import time
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from trierarch.config import kubernetes
 from trierarch.config.common import Destination
@@ -23,15 +15,11 @@ from trierarch.push.proxy import NodeInfo, build_proxy
 from trierarch.push.steps import run_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from trierarch.config.objects import AnyObject
     from trierarch.push.context import PushContext
     from trierarch.push.proxy import Proxy
-    from trierarch.push.steps import Steps
-
-ResultT = TypeVar("ResultT")
-ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 NAMESPACES = 20
 PODS_PER_SERVICE = 3
@@ -39,79 +27,6 @@ ORIGIN = Origin(source="bench")
 CLUSTER = "Kubernetes"
 
 
-# --- time ------------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class Timing(Generic[ResultT_co]):
-    """Milliseconds of one run, of its longest step, and what it built."""
-
-    total: float
-    longest: float
-    result: ResultT_co
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Keep the garbage collector out of a measurement."""
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-def timed(make: Callable[[], Steps[ResultT]]) -> Timing[ResultT]:
-    """Drive a builder to its end."""
-    with no_collection():
-        steps, total, longest = make(), 0.0, 0.0
-        while True:
-            start = time.thread_time()
-            try:
-                next(steps)
-            except StopIteration as stop:
-                spent = (time.thread_time() - start) * 1000
-                return Timing(total + spent, max(longest, spent), stop.value)
-            spent = (time.thread_time() - start) * 1000
-            total, longest = total + spent, max(longest, spent)
-
-
-def timed_call(call: Callable[[], ResultT]) -> Timing[ResultT]:
-    """Time a plain function."""
-    with no_collection():
-        start = time.thread_time()
-        result = call()
-        spent = (time.thread_time() - start) * 1000
-    return Timing(spent, spent, result)
-
-
-# --- tables ----------------------------------------------------------------------------------------------------------
-class Table:
-    """Prints measurements as they come, each beside its budget, and counts those that exceed it."""
-
-    def __init__(self, title: str, unit: str = "ms") -> None:
-        self.missed = 0
-        print(f"\n{title}")
-        print(f"{'':44}{'median':>10}{'worst':>10}{'step':>9}{'budget':>9}   ({unit})")
-
-    def row(self, name: str, timings: Sequence[Timing[object]], budget: float | None = None) -> None:
-        """Print one line; the budget is the median's."""
-        totals = [timing.total for timing in timings]
-        step = f"{max(timing.longest for timing in timings):9.3f}"
-        self._print(name, statistics.median(totals), max(totals), step, budget)
-
-    def value(self, name: str, value: float, budget: float | None = None) -> None:
-        """Print a line of one number."""
-        self._print(name, value, value, f"{'':9}", budget)
-
-    def _print(self, name: str, median: float, worst: float, step: str, budget: float | None) -> None:
-        limit, verdict = "", ""
-        if budget is not None:
-            limit, verdict = f"{budget:9.2f}", "   ok" if median <= budget else "   OVER"
-            self.missed += median > budget
-        print(f"{name:44}{median:10.3f}{worst:10.3f}{step}{limit}{verdict}", flush=True)
-
-
-# --- a synthetic mesh ------------------------------------------------------------------------------------------------
 def mesh(size: int) -> Iterator[AnyObject]:
     """Services with their pods, slices, routes and rules, spread over namespaces."""
     for index in range(size):

@@ -1,0 +1,212 @@
+"""The whole tree of actors in this process, without sockets: a source that is edited by hand, and sidecars' streams."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import trio
+
+import supervisor
+from actors import ads_service
+from actors.logs import configure_logs
+from actors.messages import SourceChanged
+from actors.ports import Peer, StreamClosed
+from common.mesh import NAMESPACES, mesh, pod_ip
+from protocol.codec import encode
+from protocol.proto.envoy.config.core.v3 import Node
+from protocol.proto.google.protobuf import Struct, Value
+from protocol.wire import text_field
+from protocol.wire_reading import read_varint
+from protocol.xds.requests import DeltaRequest
+from protocol.xds.wire_requests import encode_delta_request
+from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, ROUTE
+from trierarch.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Sequence
+
+    from actors.mailbox import Mailbox
+    from trierarch.config.objects import AnyObject
+
+SETTINGS = Settings(
+    grpc_addr="",
+    http_addr="",
+    monitoring_addr="",
+    collects_when_idle=False,
+    debounce_after=0.01,
+    max_requests_per_second=1e6,
+)
+
+QUIET = 0.3
+"""Seconds without a message after which a change has arrived everywhere."""
+
+
+# --- clients ---------------------------------------------------------------------------------------------------------
+class Client:
+    """A stream whose client acknowledges everything at once and keeps nothing."""
+
+    method = ads_service.DELTA_METHOD
+    metadata: dict[str, str] = {}
+
+    def __init__(self, number: int, namespace: int, pulse: Pulse) -> None:
+        self.peer = Peer(address=f"127.0.0.1:{number}")
+        self._pulse = pulse
+        self._requests, self._incoming = trio.open_memory_channel[bytes](100)
+        self._asked = False
+        self.requests = self._requests
+        for request in self._opening(number, f"ns-{namespace}"):
+            self._requests.send_nowait(request)
+
+    def _opening(self, number: int, namespace: str) -> Iterator[bytes]:
+        name = f"pod-0-{number}.{namespace}"
+        node = Node(
+            id=f"sidecar~{pod_ip(0, number)}~{name}~{namespace}.svc.cluster.local", metadata=_metadata(namespace)
+        )
+        yield encode_delta_request(DeltaRequest(type_url=CLUSTER, initial={}, node=encode(node)))
+        yield encode_delta_request(DeltaRequest(type_url=LISTENER, initial={}))
+        yield encode_delta_request(DeltaRequest(type_url=ROUTE, subscribe=("80", "81"), initial={}))
+
+    async def receive(self) -> bytes | None:
+        """The next request."""
+        return await self._incoming.receive()
+
+    async def send(self, buffers: Sequence[bytes]) -> None:
+        """A response: acknowledged. After the first clusters the client asks for their endpoints."""
+        self._pulse.beat()
+        type_url, nonce = _read_closing(buffers[-1])
+        self._requests.send_nowait(text_field(2, type_url) + text_field(6, nonce))
+        if type_url == CLUSTER and not self._asked:
+            self._asked = True
+            self._requests.send_nowait(self._pulse.endpoints_request)
+
+    def blocked(self) -> bool:
+        """Never."""
+        return False
+
+    async def end(self, code: int, message: str) -> None:
+        """The stream is over."""
+        raise StreamClosed(f"{code} {message}")
+
+    def reset(self) -> None:
+        """The stream is over."""
+        self._requests.close()
+
+
+def _metadata(namespace: str) -> Struct:
+    return Struct(
+        fields={
+            "ISTIO_VERSION": Value(string_value="1.32.0"),
+            "NAMESPACE": Value(string_value=namespace),
+            "LABELS": Value(struct_value=Struct(fields={"app": Value(string_value="svc-0")})),
+        }
+    )
+
+
+def _read_closing(buffer: bytes) -> tuple[str, str]:
+    """Type URL and nonce: the last buffer of a response begins with them (fields 4 and 5)."""
+    length, start = read_varint(buffer, 1)
+    type_url = buffer[start : start + length].decode()
+    length, start = read_varint(buffer, start + length + 1)
+    return type_url, buffer[start : start + length].decode()
+
+
+class Pulse:
+    """Whether anything is on its way still."""
+
+    def __init__(self, services: int) -> None:
+        self.messages = 0
+        self.last = 0.0
+        names = tuple(
+            f"outbound|80|{subset}|svc-{index}.ns-{index % NAMESPACES}.svc.cluster.local"
+            for index in range(services)
+            for subset in ("", "v1", "v2")
+        )
+        self.endpoints_request = encode_delta_request(DeltaRequest(type_url=ENDPOINT, subscribe=names, initial={}))
+
+    def beat(self) -> None:
+        """A message was sent."""
+        self.messages += 1
+        self.last = trio.current_time()
+
+    async def calm(self, messages: int) -> None:
+        """Wait for so many messages, and then until nothing has been sent for a while."""
+        with trio.fail_after(60):
+            while self.messages < messages or trio.current_time() < self.last + QUIET:
+                await trio.sleep(QUIET / 5)
+
+
+# --- the system ------------------------------------------------------------------------------------------------------
+class World:
+    """A source of the mesh that is edited by hand."""
+
+    def __init__(self, services: int) -> None:
+        self._objects = tuple(mesh(services))
+        self._intake: Mailbox | None = None
+
+    async def run(self, inbox: Mailbox, *, intake: Mailbox, task_status: trio.TaskStatus[None]) -> None:
+        """Tell everything whenever asked."""
+        self._intake = intake
+        task_status.started()
+        while True:
+            await intake.send(
+                SourceChanged(source="bench", upserts=self._objects, full=True, seen_at=trio.current_time())
+            )
+            await inbox.receive()
+
+    async def edit(self, changed: AnyObject) -> None:
+        """One object changed."""
+        assert self._intake is not None
+        await self._intake.send(SourceChanged(source="bench", upserts=(changed,), seen_at=trio.current_time()))
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A system that has built its first snapshot."""
+
+    world: World
+    pulse: Pulse
+    nursery: trio.Nursery
+    system: supervisor.System
+
+    async def connect(self, proxies: int, namespaces: int = 1) -> None:
+        """Connect so many sidecars, and wait until they have everything."""
+        expected = self.pulse.messages + 4 * proxies
+        serve = partial(
+            ads_service.serve_stream,
+            connections=self.system.mailboxes.connections,
+            metrics=self.system.metrics,
+            delta=True,
+        )
+        for number in range(proxies):
+            self.nursery.start_soon(serve, Client(number, number % namespaces, self.pulse))
+        await self.pulse.calm(expected)
+
+    async def change(self, edited: AnyObject, proxies: int) -> None:
+        """Edit one object, and wait until so many messages have gone out and all is quiet."""
+        expected = self.pulse.messages + proxies
+        await self.world.edit(edited)
+        await self.pulse.calm(expected)
+
+
+@asynccontextmanager
+async def running(services: int, settings: Settings = SETTINGS) -> AsyncIterator[Running]:
+    """The system with a mesh of so many services."""
+    world, pulse = World(services), Pulse(services)
+    system = supervisor.build_system(settings, (supervisor.SourceSpec(name="bench", start=world.run),))
+    async with trio.open_nursery() as nursery:
+        await nursery.start(supervisor.run, system)
+        await system.ready.wait()
+        yield Running(world, pulse, nursery, system)
+        nursery.cancel_scope.cancel()
+
+
+@contextmanager
+def discarded_logs() -> Iterator[None]:
+    """Log as in production, to nowhere: the lines are a part of the cost."""
+    with Path("/dev/null").open("w") as nowhere:
+        configure_logs("info", console=False, stream=nowhere)
+        yield
