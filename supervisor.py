@@ -2,8 +2,10 @@
 
     root (REST_FOR_ONE, 3 in 60 s)
       pipeline (ONE_FOR_ONE, 5 in 30 s)   journal, sources, intake, debouncer, builder, generator, scheduler
+      identity (ONE_FOR_ONE, 5 in 30 s)   certificate rotor
       connections                         the factory: one connection actor for each stream
       grpc                                xDS, opened when the first snapshot is built
+      secure_grpc                         the same with TLS, opened when there is a certificate too
       debug                               readiness, metrics, debug pages
       collector                           collects garbage when nothing else is to do
 
@@ -22,6 +24,7 @@ import trio
 
 from actors import (
     ads_service,
+    certificate_rotor,
     collector,
     connection,
     connections,
@@ -39,6 +42,7 @@ from actors.grpc import Limits, Server
 from actors.mailbox import Mailbox
 from actors.metrics import Metrics
 from actors.own_certificate import CertificateTerms
+from actors.serving_tls import ServingTls
 from actors.supervision import ChildSpec, Strategy, SupervisorHandle, SupervisorSpec, supervise
 from trierarch.push.mesh import ContextSettings
 from trierarch.push.token_bucket import TokenBucket
@@ -55,6 +59,7 @@ if TYPE_CHECKING:
         ToIntake,
         ToJournal,
         ToPushScheduler,
+        ToRotor,
         ToSnapshotBuilder,
         ToSource,
     )
@@ -98,6 +103,7 @@ class Mailboxes:
         default_factory=lambda: Mailbox("push_scheduler", flow=1, control=20 * MOST_CONNECTIONS)
     )
     authority: Mailbox[ToAuthority] = field(default_factory=lambda: Mailbox("authority", flow=MOST_CONNECTIONS))
+    rotor: Mailbox[ToRotor] = field(default_factory=lambda: Mailbox("certificate_rotor"))
     connections: Mailbox[ToConnections] = field(default_factory=lambda: Mailbox("connections", flow=100))
     journal: Mailbox[ToJournal] = field(default_factory=lambda: Mailbox("journal", control=20 * MOST_CONNECTIONS))
 
@@ -112,23 +118,27 @@ class System:
     metrics: Metrics
     ready: trio.Event
     xds: grpc_server.Endpoint
+    secure: grpc_server.Endpoint
 
 
 def build_system(settings: Settings, sources: tuple[SourceSpec, ...] | None = None) -> System:
     """Wire the actors for these settings; `sources` instead of the files that the settings name."""
     mail, metrics, ready = Mailboxes(), Metrics(), trio.Event()
     handle = SupervisorHandle(on_restart=lambda name: metrics.restarts.labels(name).inc())
-    xds = _build_xds(settings, mail, metrics)
+    tls = ServingTls()
+    xds, secure = _build_endpoints(settings, mail, metrics, tls)
     pipeline = _pipeline(settings, plan_sources(settings) if sources is None else sources, mail, metrics, ready)
     children: tuple[ChildSpec | SupervisorSpec, ...] = (
         SupervisorSpec(name="pipeline", intensity=5, period=30.0, children=pipeline),
+        *_identity(settings, mail, tls),
         ChildSpec(name="connections", start=_connections(settings, mail, metrics, handle)),
-        *_grpc(xds, ready),
+        *_grpc("grpc", xds, ready),
+        *_grpc("secure_grpc", secure, ready, tls.available),
         *_debug(settings, mail, metrics, handle, ready),
         *_collector(settings, metrics),
     )
     tree = SupervisorSpec(name="root", strategy=Strategy.REST_FOR_ONE, intensity=3, period=60.0, children=children)
-    return System(tree=tree, handle=handle, mailboxes=mail, metrics=metrics, ready=ready, xds=xds)
+    return System(tree=tree, handle=handle, mailboxes=mail, metrics=metrics, ready=ready, xds=xds, secure=secure)
 
 
 async def run(system: System, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -184,6 +194,18 @@ def _pipeline(
     return tuple(ChildSpec(name=name, start=start) for name, start in actors.items())
 
 
+def _identity(settings: Settings, mail: Mailboxes, tls: ServingTls) -> tuple[SupervisorSpec, ...]:
+    if not settings.secure_grpc_addr:
+        return ()
+    outlets = certificate_rotor.Outlets(authority=mail.authority, tls=tls, wall=time.time, chance=random.random)
+    origin = certificate_rotor.plan_origin(settings)
+    actors: Mapping[str, StartFunction] = {
+        "certificate_rotor": partial(certificate_rotor.run, mail.rotor, origin=origin, outlets=outlets),
+    }
+    children = tuple(ChildSpec(name=name, start=start) for name, start in actors.items())
+    return (SupervisorSpec(name="identity", intensity=5, period=30.0, children=children),)
+
+
 def _connections(settings: Settings, mail: Mailboxes, metrics: Metrics, handle: SupervisorHandle) -> StartFunction:
     outlets = connection.Outlets(
         scheduler=mail.scheduler,
@@ -200,7 +222,10 @@ def _connections(settings: Settings, mail: Mailboxes, metrics: Metrics, handle: 
     return partial(connections.run, mail.connections, outlets=outlets, handle=handle)
 
 
-def _build_xds(settings: Settings, mail: Mailboxes, metrics: Metrics) -> grpc_server.Endpoint:
+def _build_endpoints(
+    settings: Settings, mail: Mailboxes, metrics: Metrics, tls: ServingTls
+) -> tuple[grpc_server.Endpoint, grpc_server.Endpoint]:
+    """The port for plaintext and the one with TLS: the same services, within the same bounds."""
     limits = Limits(
         max_message_size=settings.max_receive_size,
         max_concurrent_streams=settings.max_streams,
@@ -210,13 +235,16 @@ def _build_xds(settings: Settings, mail: Mailboxes, metrics: Metrics) -> grpc_se
     begins = TokenBucket(settings.max_requests_per_second or automatic_limit())
     handlers = ads_service.build_handlers(mail.connections, metrics, begins)
     make = partial(Server, handlers, limits, on_crash=grpc_server.report_crash, on_fault=grpc_server.report_fault)
-    return grpc_server.Endpoint(address=settings.grpc_addr, make=make)
+    return (
+        grpc_server.Endpoint(address=settings.grpc_addr, make=make),
+        grpc_server.Endpoint(address=settings.secure_grpc_addr, make=partial(make, tls=tls.current), encrypted=True),
+    )
 
 
-def _grpc(xds: grpc_server.Endpoint, ready: trio.Event) -> tuple[ChildSpec, ...]:
-    if not xds.address:
+def _grpc(name: str, endpoint: grpc_server.Endpoint, *ready: trio.Event) -> tuple[ChildSpec, ...]:
+    if not endpoint.address:
         return ()
-    return (ChildSpec(name="grpc", start=partial(grpc_server.run, endpoint=xds, ready=(ready,)), shutdown=15.0),)
+    return (ChildSpec(name=name, start=partial(grpc_server.run, endpoint=endpoint, ready=ready), shutdown=15.0),)
 
 
 def _collector(settings: Settings, metrics: Metrics) -> tuple[ChildSpec, ...]:

@@ -49,11 +49,18 @@ EVENTS: Mapping[str, str] = {
     # generator
     "generation_failed": "Resources of `types` cannot be built for a view in `namespace`: a bug.",
     # identity
+    "authority_adopted": "A certificate authority is in force: its signer, until when, and how many roots are trusted.",
+    "authority_rejected": "The authority's files are not gone by; `reason` says why. What was in force stays.",
+    "root_in_memory": "The root of the mesh was made just now and will end with this process.",
+    "certificate_signed": "A workload got a certificate: its `identities`, `serial`, until when, and for which proof.",
+    "csr_refused": "A caller who is known was not given a certificate; `code` is the gRPC status.",
+    "serving_certificate_changed": "New connections to the secure port get another certificate; the old ones go on.",
+    "serving_certificate_refused": "No new certificate for the secure port, or one that is no good; the old one stays.",
     "secrets_withheld": "A client wants its certificate over ADS but has not proved an identity: it will get none.",
     "certificate_refused": "The certificate authority would not issue a client's certificate; it is asked again.",
     "caller_unauthenticated": "A caller could not prove who it is; `reason` joins what each authenticator missed.",
     # streams
-    "xds_opened": "The xDS port is open: the first snapshot is built.",
+    "xds_opened": "A port for xDS is open: the first snapshot is built; if `encrypted`, with a certificate.",
     "peer_dismissed": "A connection was ended because its client broke HTTP/2's rules or exceeded a budget (GOAWAY).",
     "stream_opened": "A client has said who it is.",
     "stream_ended": "A stream ended; `reason` says how.",

@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from trierarch.identity.rules import Network, TokenRule, parse_jwt_rule, parse_networks
 from trierarch.push.mesh import Features
 
 if TYPE_CHECKING:
@@ -82,6 +83,33 @@ def parse_clusters(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
+def parse_names(text: str) -> tuple[str, ...]:
+    """Names separated by commas."""
+    return tuple(name for name in (part.strip() for part in text.split(",")) if name)
+
+
+def parse_interval(text: str) -> float:
+    """A Go duration longer than nothing, in seconds."""
+    seconds = parse_duration(text)
+    if seconds <= 0:
+        raise ValueError(f"{text!r} is not longer than nothing")
+    return seconds
+
+
+def parse_percentage(text: str) -> int:
+    """A whole number from 1 to 99."""
+    if not 0 < int(text) < 100:
+        raise ValueError(f"{text!r} is not 1 to 99")
+    return int(text)
+
+
+def parse_key_size(text: str) -> int:
+    """The bits of an RSA key that is neither unsafe nor endlessly slow."""
+    if not 2048 <= int(text) <= 8192:
+        raise ValueError(f"{text!r} is not 2048 to 8192")
+    return int(text)
+
+
 def automatic_limit(cores: int | None = None) -> int:
     """What 0 means for limits that follow the number of cores (xds-server.md §3.4)."""
     return min(15 + 5 * (cores or os.cpu_count() or 1), 100)
@@ -107,7 +135,87 @@ class Settings:
         (), parse_clusters, "a folder with the Kubernetes objects of a further cluster", flag="--cluster"
     )
     grpc_addr: str = setting("127.0.0.1:15010", parse_address, "plaintext xDS", flag="--grpc-addr")
-    secure_grpc_addr: str = setting("", parse_address, "xDS with TLS", flag="--secure-grpc-addr")
+    secure_grpc_addr: str = setting(
+        "127.0.0.1:15012", parse_address, "xDS and certificates over TLS", flag="--secure-grpc-addr"
+    )
+    tls_cert_file: str = setting(
+        "", str, "certificate of the secure port; else the CA issues it", flag="--tls-cert-file"
+    )
+    tls_key_file: str = setting("", str, "its private key", flag="--tls-key-file")
+    ca_cert_file: str = setting("", str, "roots that verify clients, beside the CA's", flag="--ca-cert-file")
+    custom_hosts: tuple[str, ...] = setting(
+        (), parse_names, "further names in the secure port's certificate", variable="ISTIOD_CUSTOM_HOST"
+    )
+    system_namespace: str = setting("istio-system", str, "namespace of the control plane", variable="POD_NAMESPACE")
+    revision: str = setting("", str, "revision of the control plane", variable="REVISION")
+    ca_server: bool = setting(True, parse_bool, "sign certificates of workloads", variable="ENABLE_CA_SERVER")
+    root_ca_dir: str = setting(
+        "./etc/cacerts", str, "folder of a plugged-in certificate authority, if there is one", variable="ROOT_CA_DIR"
+    )
+    ca_folder: str = setting(
+        "",
+        str,
+        "folder where our own root and its key are kept; else it ends with the process",
+        flag="--ca-folder",
+        variable="TRIERARCH_CA_FOLDER",
+    )
+    root_lifetime: float = setting(
+        3650 * 86400.0, parse_duration, "life of our own root", variable="CITADEL_SELF_SIGNED_CA_CERT_TTL"
+    )
+    root_key_size: int = setting(
+        2048, parse_key_size, "bits of its RSA key", variable="CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE"
+    )
+    root_check_interval: float = setting(
+        3600.0,
+        parse_interval,
+        "pause between two looks at its age",
+        variable="CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL",
+    )
+    root_grace_percentile: int = setting(
+        20,
+        parse_percentage,
+        "percent of its life that are left when it is renewed",
+        variable="CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE",
+    )
+    root_check_jitter: bool = setting(
+        True,
+        parse_bool,
+        "look at it for the first time at a random moment",
+        variable="CITADEL_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR",
+    )
+    workload_lifetime: float = setting(
+        86400.0, parse_interval, "life of a workload's certificate", variable="DEFAULT_WORKLOAD_CERT_TTL"
+    )
+    longest_workload_lifetime: float = setting(
+        90 * 86400.0, parse_interval, "longest life that it may ask for", variable="MAX_WORKLOAD_CERT_TTL"
+    )
+    multiroot: bool = setting(
+        False, parse_bool, "the plugged-in roots may become more or fewer", variable="ISTIO_MULTIROOT_MESH"
+    )
+    ca_crl: bool = setting(True, parse_bool, "pass on what the authority has revoked", variable="PILOT_ENABLE_CA_CRL")
+    trusted_node_accounts: tuple[str, ...] = setting(
+        (),
+        parse_names,
+        "accounts (NAMESPACE/NAME) that may ask for certificates of the pods on their node",
+        variable="CA_TRUSTED_NODE_ACCOUNTS",
+    )
+    jwt_rule: tuple[TokenRule, ...] = setting(
+        (), parse_jwt_rule, "issuer of OpenID Connect tokens, as JSON", variable="JWT_RULE"
+    )
+    token_issuer: str = setting("", str, "issuer of Kubernetes' tokens; none: any", variable="TOKEN_ISSUER")
+    token_audiences: tuple[str, ...] = setting(
+        ("istio-ca",), parse_names, "audiences of Kubernetes' tokens", variable="TOKEN_AUDIENCES"
+    )
+    token_keys: str = setting(
+        "",
+        str,
+        "file or URL of the keys (JWKS) of Kubernetes' tokens",
+        flag="--token-keys",
+        variable="TRIERARCH_TOKEN_KEYS",
+    )
+    trusted_gateways: tuple[Network, ...] = setting(
+        (), parse_networks, "addresses whose word is believed about clients", variable="TRUSTED_GATEWAY_CIDR"
+    )
     xds_auth: bool = setting(True, parse_bool, "xDS over TLS needs a certificate or a token", variable="XDS_AUTH")
     xds_identity_check: bool = setting(
         True,

@@ -112,11 +112,15 @@ class Programs(Process):
 
 
 class ControlPlane(Process):
-    """`trierarch serve` on a folder of configuration, at the network's address 100. `debug` is its debug address."""
+    """`trierarch serve` on a folder of configuration, at the network's address 100.
+
+    `xds` and `secure` are where it serves xDS, `debug` is its debug address.
+    """
 
     def __init__(self, config: Path, log: Path, network: str = NETWORK, flags: tuple[str, ...] = ()) -> None:
-        self.xds, self.debug = f"{network}.100:15010", f"{network}.100:8080"
-        addresses = ["--grpc-addr", self.xds, "--http-addr", self.debug, "--monitoring-addr", ""]
+        self.xds, self.secure, self.debug = (f"{network}.100:{port}" for port in (15010, 15012, 8080))
+        addresses = ["--grpc-addr", self.xds, "--secure-grpc-addr", self.secure, "--http-addr", self.debug]
+        addresses += ["--monitoring-addr", ""]
         super().__init__(TRIERARCH, "serve", "--config", config, *addresses, *flags, log=log)
 
     def get(self, path: str, **parameters: str) -> httpx.Response:

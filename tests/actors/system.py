@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from protocol.xds.resources import ResourceSet
     from trierarch.push.status import PushRecord
 
-SETTINGS = Settings(grpc_addr="", http_addr="", monitoring_addr="", collects_when_idle=False)
+SETTINGS = Settings(grpc_addr="", secure_grpc_addr="", http_addr="", monitoring_addr="", collects_when_idle=False)
 SOURCE = "world"
 
 CALM = 45.0

@@ -66,7 +66,7 @@ def read_settings(options: dict[str, object]) -> Settings:
     if not settings.config:
         raise click.UsageError("say which folder: --config DIR")
     missing = [path for path in folders(settings) if not Path(path).is_dir()]
-    missing += [path for path in (settings.mesh_config, settings.networks_config) if path and not Path(path).is_file()]
+    missing += [path for path in files(settings) if path and not Path(path).is_file()]
     for path in missing:
         click.echo(f"trierarch: {path}: there is no such folder or file", err=True)
     if missing:
@@ -79,6 +79,12 @@ def read_settings(options: dict[str, object]) -> Settings:
 def folders(settings: Settings) -> tuple[str, ...]:
     """The folders that are served."""
     return (settings.config, *(folder for _, folder in settings.clusters))
+
+
+def files(settings: Settings) -> tuple[str, ...]:
+    """The single files that are read; "" where none is named."""
+    certificates = (settings.tls_cert_file, settings.tls_key_file, settings.ca_cert_file)
+    return (settings.mesh_config, settings.networks_config, *certificates)
 
 
 def _refuse_bad_configuration(settings: Settings) -> None:
@@ -105,5 +111,7 @@ async def serve(settings: Settings) -> None:
             await nursery.start(supervisor.run, system)
             async for _ in signals:
                 break
-            await system.xds.drain()
+            async with trio.open_nursery() as drains:
+                for endpoint in (system.xds, system.secure):
+                    drains.start_soon(endpoint.drain)
             nursery.cancel_scope.cancel()

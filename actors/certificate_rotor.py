@@ -1,0 +1,162 @@
+"""Keeps the secure port's certificate fresh: from the certificate authority or from files, changed while streams go on.
+
+Owns: what was read of the files last. What is served with lies in a `ServingTls`, which outlives it.
+Receives: `AuthorityChanged` from the certificate authority.
+Sends: `IssueIdentity` and `RootsAsked` to it.
+Dies when: nothing known. A certificate that cannot be used is logged, and the one before stays.
+Recovers by: obtaining a certificate anew; meanwhile the port serves with what it has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import trio
+
+from actors.logs import get_logger
+from actors.mailbox import ask
+from actors.messages import AuthorityChanged, IssuedIdentity, IssueIdentity, RootsAsked, SigningRefused
+from actors.serving_tls import build_context
+from trierarch.identity.renewal import seconds_to_renewal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors.mailbox import Mailbox
+    from actors.messages import ToAuthority, ToRotor
+    from actors.serving_tls import ServingTls
+    from trierarch.settings import Settings
+
+RETRY = 5.0
+"""Seconds until the authority is asked again when it refused."""
+
+LOOK = 5.0
+"""Seconds between two looks at the files."""
+
+SERVICES = ("istiod", "istiod-remote", "istio-pilot")
+"""Names of the control plane's Service, past and present; proxies expect one of them in its certificate."""
+
+log = get_logger("certificate_rotor")
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """The certificate comes from the mesh's own authority, for these names."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromFiles:
+    """The certificate and its key are files of somebody else's; `roots`, if any, verify clients too."""
+
+    certificate: Path
+    key: Path
+    roots: Path | None
+
+
+Origin: TypeAlias = Issued | FromFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlets:
+    """Whom the rotor asks, and what it may look at. `wall`: seconds since the epoch; `chance`: 0 to 1."""
+
+    authority: Mailbox[ToAuthority]
+    tls: ServingTls
+    wall: Callable[[], float]
+    chance: Callable[[], float]
+
+
+def plan_origin(settings: Settings) -> Origin:
+    """Where the settings say that the serving certificate comes from."""
+    if settings.tls_cert_file and settings.tls_key_file:
+        roots = Path(settings.ca_cert_file) if settings.ca_cert_file else None
+        return FromFiles(certificate=Path(settings.tls_cert_file), key=Path(settings.tls_key_file), roots=roots)
+    return Issued(serving_names(settings))
+
+
+def serving_names(settings: Settings) -> tuple[str, ...]:
+    """The DNS names by which proxies know the control plane (platform.md §1.1), and those that the settings add."""
+    revision = () if settings.revision in ("", "default") else (f"istiod-{settings.revision}",)
+    services = (*SERVICES, *revision)
+    names = (*settings.custom_hosts, *(f"{service}.{settings.system_namespace}.svc" for service in services))
+    return tuple(dict.fromkeys(names))
+
+
+async def run(
+    inbox: Mailbox[ToRotor],
+    *,
+    origin: Origin,
+    outlets: Outlets,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Obtain certificates for ever."""
+    task_status.started()
+    rotor = Rotor(inbox, outlets)
+    while True:
+        match origin:
+            case Issued(names=names):
+                await rotor.obtain(names)
+            case FromFiles():
+                await rotor.look(origin)
+
+
+class Rotor:
+    """The state of one life: what new connections are served with now."""
+
+    def __init__(self, inbox: Mailbox[ToRotor], outlets: Outlets) -> None:
+        self._inbox = inbox
+        self._outlets = outlets
+        self._number = -1
+        self._read: tuple[bytes, ...] = ()
+
+    async def obtain(self, names: tuple[str, ...]) -> None:
+        """Have a certificate issued, and return when the next one is due."""
+        answer: IssuedIdentity | SigningRefused = await ask(
+            self._outlets.authority, lambda reply: IssueIdentity(identities=names, reply=reply)
+        )
+        match answer:
+            case SigningRefused(reason=reason):
+                log.warning("serving_certificate_refused", reason=reason)
+                await trio.sleep(RETRY)
+            case IssuedIdentity():
+                self._serve(answer.key_pem, answer.chain_pem, answer.roots_pem, names=names, expires=answer.not_after)
+                self._number = answer.number
+                await self._news(self._life(answer))
+
+    async def look(self, files: FromFiles) -> None:
+        """Serve with what the files hold, if that is new, and return when it is time to look again."""
+        trusted: AuthorityChanged = await ask(self._outlets.authority, lambda reply: RootsAsked(reply=reply))
+        try:
+            read = (trusted.roots_pem, *await trio.to_thread.run_sync(_read, files))
+            if read != self._read:
+                authority, certificate, key, *roots = self._read = read
+                self._serve(key, certificate, b"\n".join((authority, *roots)), file=str(files.certificate))
+        except (OSError, ValueError) as error:
+            log.warning("serving_certificate_refused", reason=str(error))
+        self._number = trusted.number
+        await self._news(LOOK)
+
+    def _serve(self, key: bytes, chain: bytes, roots: bytes, **about: object) -> None:
+        self._outlets.tls.change(build_context(key=key, chain=chain, roots=roots))
+        log.info("serving_certificate_changed", **about)
+
+    def _life(self, issued: IssuedIdentity) -> float:
+        outlets = self._outlets
+        return seconds_to_renewal(
+            not_before=issued.not_before, not_after=issued.not_after, now=outlets.wall(), chance=outlets.chance()
+        )
+
+    async def _news(self, patience: float) -> None:
+        """Wait until others are to be trusted, but no longer."""
+        with trio.move_on_after(patience):
+            while (await self._inbox.receive()).number == self._number:
+                pass
+
+
+def _read(files: FromFiles) -> tuple[bytes, ...]:
+    paths = (files.certificate, files.key, *([files.roots] if files.roots else []))
+    return tuple(path.read_bytes() for path in paths)
