@@ -83,7 +83,30 @@ class Metrics:
                 registry=registry,
             )
         )
+        self._add_identity(registry)
         self._largest_request = 0
+
+    def _add_identity(self, registry: CollectorRegistry) -> None:
+        """The certificate authority's, with the names of istiod's."""
+        self.root_expiry = Gauge(
+            "citadel_server_root_cert_expiry_timestamp", "When the first root expires, unix time", registry=registry
+        )
+        self.chain_expiry = Gauge(
+            "citadel_server_cert_chain_expiry_timestamp", "When the signer or its chain expires", registry=registry
+        )
+        self.csrs = Counter("citadel_server_csr_count", "Signing requests that came in", registry=registry)
+        self.unauthenticated = Counter(
+            "citadel_server_authentication_failure_count", "Callers who could not prove who they are", registry=registry
+        )
+        self.bad_csrs = Counter(
+            "citadel_server_csr_parsing_err_count", "Signing requests that could not be read", registry=registry
+        )
+        self.unsigned_csrs = Counter(
+            "citadel_server_csr_sign_err_count", "Signing requests that were not signed", ["error"], registry=registry
+        )
+        self.certificates_issued = Counter(
+            "citadel_server_success_cert_issuance_count", "Signing requests that were signed", registry=registry
+        )
 
     def note_request_size(self, size: int) -> None:
         """Remember the largest request so far, in bytes."""

@@ -61,6 +61,13 @@ def renew_root(authority: Authority, *, now: float, lifetime: float, serial: int
     return replace(authority, certificate=root, roots=(root, *others))
 
 
+def root_due(authority: Authority, *, now: float, grace: float) -> bool:
+    """Whether no more than this part of the root's life, 0 to 1, is left."""
+    root = authority.certificate
+    begins, ends = root.not_valid_before_utc.timestamp(), root.not_valid_after_utc.timestamp()
+    return ends - now <= (ends - begins) * grace
+
+
 def _sign_root(key: SigningKey, subject: x509.Name, now: float, lifetime: float, serial: int) -> x509.Certificate:
     public = key.public_key()
     return (

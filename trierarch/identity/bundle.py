@@ -158,14 +158,20 @@ def accept_change(old: Authority, new: Authority, *, multiroot: bool) -> Authori
 
 
 # --- our own root, as it is kept -------------------------------------------------------------------------------------
-def dump_root(authority: Authority) -> Mapping[str, bytes]:
-    """A root that we made ourselves as files, the key last: whoever finds it finds everything."""
-    return {
-        PLAIN.certificate: write_certificates((authority.certificate,)),
-        PLAIN.roots: write_certificates((authority.certificate,)),
-        PLAIN.chain[0]: write_certificates((authority.certificate,)),
-        PLAIN.key: write_key(authority.key),
-    }
+def dump_root(authority: Authority) -> bytes:
+    """A root that we made ourselves as one text, so that key and certificate cannot be torn apart: the key first."""
+    return write_key(authority.key) + write_certificates((authority.certificate,))
+
+
+def load_root(pem: bytes) -> Authority | BadBundle:
+    """What `dump_root` has written."""
+    try:
+        key, certificate = read_key(pem), read_certificates(pem)[0]
+        if key.public_key() != certificate.public_key() or not may_sign(certificate):
+            return BadBundle("the kept key is not that of the kept root")
+    except _UNREADABLE as error:
+        return BadBundle(str(error))
+    return Authority(certificate=certificate, key=key, roots=(certificate,))
 
 
 def with_further_roots(authority: Authority, files: Mapping[str, bytes]) -> Authority | BadBundle:

@@ -1,4 +1,4 @@
-"""A certificate signing request: the key that it is about, and whether whoever sent it holds that key.
+"""A certificate signing request: the key that it is about, whether its sender holds that key, what comes of it.
 
 Names in it are not read. All but the key is what a peer would like to be.
 """
@@ -12,7 +12,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import NameOID
 
-from trierarch.identity.leaf import INVALID_ARGUMENT, LeafKey, Refused
+from trierarch.identity.leaf import INVALID_ARGUMENT, LeafKey, LeafRequest, Lifetimes, Refused
 
 SHORTEST_RSA, LONGEST_RSA = 2048, 8192
 """Bits. Below it is not safe; checking the signature of a longer one takes milliseconds."""
@@ -40,6 +40,16 @@ def read_csr(pem: bytes) -> SigningRequest | Refused:
         return SigningRequest(public_key=key, named=bool(csr.subject.get_attributes_for_oid(NameOID.COMMON_NAME)))
     except (ValueError, UnsupportedAlgorithm):
         return _refused("it cannot be read")
+
+
+def plan_leaf(pem: bytes, identities: tuple[str, ...], asked: float, lifetimes: Lifetimes) -> LeafRequest | Refused:
+    """What to sign for a CSR whose sender was authenticated as these identities and asked for so many seconds."""
+    csr, lifetime = read_csr(pem), lifetimes.grant(asked)
+    if isinstance(csr, Refused):
+        return csr
+    if isinstance(lifetime, Refused):
+        return lifetime
+    return LeafRequest(public_key=csr.public_key, identities=identities, lifetime=lifetime, named=csr.named)
 
 
 def _refused(reason: str) -> Refused:

@@ -40,9 +40,4 @@ def parse_jwt_rule(text: str) -> tuple[TokenRule, ...]:
 
 def parse_networks(text: str) -> tuple[Network, ...]:
     """Blocks of addresses such as `10.0.0.0/8`, separated by commas."""
-    return tuple(ip_network(each, strict=False) for each in parse_names(text))
-
-
-def parse_names(text: str) -> tuple[str, ...]:
-    """Names separated by commas."""
-    return tuple(filter(None, (each.strip() for each in text.split(","))))
+    return tuple(ip_network(each.strip(), strict=False) for each in text.split(",") if each.strip())
