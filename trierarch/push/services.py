@@ -97,7 +97,7 @@ def build_services(inputs: ServicesInputs, previous: Services) -> Steps[Services
     yield
     by_cluster = _by_cluster(kubernetes, mesh.cluster)
     merged = yield from build_units(by_cluster.items(), _merged, memo.merged, same=same_fields)
-    external = (service for unit in entries.values() for service in unit.value)
+    external = (service for key in sorted(entries) for service in entries[key].value)
     yield
     plain = sorted([*(unit.value for unit in merged.values()), *external], key=_age)
     aliased = yield from build_units(_aliased_ones(plain), _with_aliases, memo.aliased, same=same_fields)
@@ -109,6 +109,7 @@ def build_services(inputs: ServicesInputs, previous: Services) -> Steps[Services
 
 
 def _age(service: Service) -> tuple[float, str, str, str]:
+    """Of services that are equal here, the one whose entry's name comes first goes first."""
     return (*service.age, service.default_address)
 
 
