@@ -10,7 +10,7 @@ Recovers by: starting with an empty memo; whoever waits for an answer is told an
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
@@ -22,6 +22,7 @@ from trierarch.envoy.generate import generate_set
 from trierarch.envoy.memo import Memo
 from trierarch.envoy.outlook import Outlooks
 from trierarch.envoy.part_cache import PartCache
+from trierarch.envoy.preparation import prepare_codec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 log = get_logger("generator")
 
+ResultT = TypeVar("ResultT")
+
 
 async def run(
     inbox: Mailbox[ToGenerator],
@@ -45,19 +48,21 @@ async def run(
     """Answer questions for ever, one at a time."""
     generator = Generator(memo_size)
     hit, miss = metrics.memo_lookups.labels("hit"), metrics.memo_lookups.labels("miss")
+    await _drive(prepare_codec())
     task_status.started()
     while True:
         question = await inbox.receive()
         with question.reply as reply:
             hits, misses = generator.memo.hits, generator.memo.misses
             outcome = await attempt(partial(generator.generate, question))
-            reply.answer(_failed(question, outcome.error) if isinstance(outcome, Crashed) else outcome)
+            reply.answer(_failed(question, outcome.error, metrics) if isinstance(outcome, Crashed) else outcome)
             hit.inc(generator.memo.hits - hits)
             miss.inc(generator.memo.misses - misses)
 
 
-def _failed(question: Generate, error: Exception) -> GenerationFailed:
+def _failed(question: Generate, error: Exception, metrics: Metrics) -> GenerationFailed:
     scope = question.scope.key
+    metrics.contained_errors.labels("generation").inc()
     log.error("generation_failed", namespace=scope.namespace, types=list(question.types), exc_info=error)
     return GenerationFailed(reason=describe(error))
 
@@ -80,11 +85,11 @@ class Generator:
         }
 
 
-async def _drive(steps: Steps[ResourceSet]) -> ResourceSet:
+async def _drive(steps: Steps[ResultT]) -> ResultT:
     while True:
         try:
             next(steps)
         except StopIteration as stop:
-            resources: ResourceSet = stop.value
-            return resources
+            result: ResultT = stop.value
+            return result
         await trio.lowlevel.checkpoint()

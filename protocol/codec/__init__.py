@@ -12,8 +12,8 @@ What must not be here: the meaning of any message.
 """
 
 from protocol.codec.decode import decode
-from protocol.codec.encode import encode
+from protocol.codec.encode import encode, prepare
 from protocol.codec.packing import pack, unpack
 from protocol.wire_reading import DecodeError
 
-__all__ = ["DecodeError", "decode", "encode", "pack", "unpack"]
+__all__ = ["DecodeError", "decode", "encode", "pack", "prepare", "unpack"]

@@ -76,6 +76,11 @@ def encode(message: Message) -> bytes:
     return _ENCODERS[type(message)](message)
 
 
+def prepare(message: type[Message]) -> None:
+    """Make the encoder of a class now: a millisecond or more that the first encoding need not take."""
+    _ENCODERS[message]
+
+
 def encoder_source(message: type[Message]) -> str:
     """The source of a class's encoder, for whoever wants to read it."""
     return "\n".join(_encoder_lines(plan_fields(message)))
