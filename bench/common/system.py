@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 SETTINGS = Settings(
     grpc_addr="",
+    secure_grpc_addr="",
     http_addr="",
     monitoring_addr="",
     collects_when_idle=False,

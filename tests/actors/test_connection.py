@@ -2,144 +2,29 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors import connection
-from actors.mailbox import Mailbox
 from actors.messages import (
     Announce,
     ConnectionOpened,
     FirstConfigurationAcked,
-    Generate,
     Placed,
-    PushTo,
     PushWritten,
     RequestReceived,
     StreamEnded,
     StreamStatus,
     TypesWatched,
-    Welcome,
 )
-from actors.metrics import Metrics
-from actors.slot import Slot
 from protocol.xds.requests import Nack, SotwRequest
-from protocol.xds.resources import Part, ResourceSet, build_resource
-from protocol.xds.session import HEALTH, AdsSession
-from tests.actors.certificates import certificate_terms
-from tests.actors.fake_stream import FakeStream, encode_node
-from tests.protocol.xds.conversation import decode_sotw
-from tests.push.fixtures import built, scope_of, sidecar, view_in, view_of
-from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, TYPE_RULES
-from trierarch.push.causes import Cause, Causes, ChangeEvent
-from trierarch.push.request import PushRequest
+from protocol.xds.session import HEALTH
+from tests.actors.connection_stage import CHANGE, EDIT, NODE, Stage, resources
+from tests.actors.fake_stream import encode_node
+from tests.push.fixtures import built, view_of
+from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER
 from trierarch.push.status import Outcome
-
-NODE = encode_node("sidecar~10.1.0.1~web-1.shop~shop.svc.cluster.local")
-EDIT = Cause(
-    id=7, source="test", kind="VirtualService", namespace="shop", name="web", resource_version="",
-    event=ChangeEvent.UPDATED, seen_at=1.0,
-)  # fmt: skip
-CHANGE = PushRequest(reasons={"config": 1}, causes=Causes(kept=(EDIT,)))
-
-
-def resources(**contents):
-    """A set of resources by name and content."""
-    return ResourceSet(Part(build_resource(name, f"{name}={text}".encode()) for name, text in contents.items()))
-
-
-class Stage:
-    """A connection, its neighbours' mailboxes, and what the generator would answer: `world`, by type URL."""
-
-    def __init__(self) -> None:
-        self.inbox = Mailbox("connection", flow=1, control=100)
-        self.scheduler = Mailbox("push_scheduler")
-        self.generator = Mailbox("generator")
-        self.journal = Mailbox("journal")
-        self.stream = FakeStream()
-        self.outlets = connection.Outlets(
-            scheduler=self.scheduler, generator=self.generator, journal=self.journal, metrics=Metrics(),
-            certificates=certificate_terms(), wall=lambda: 100.0, cluster="Kubernetes",
-        )  # fmt: skip
-        session = AdsSession.sotw(TYPE_RULES, "1")
-        self.slot = Slot(number=1, port=self.stream, delta=False, connected_at=50.0, session=session)
-        self.world = {CLUSTER: resources(a="1"), LISTENER: resources(l="1")}
-        self.questions = []
-        self.status = None
-        self.context = built(view_of(), built(view_of()))
-        self.proxy = sidecar()
-        self.place = {
-            "context": self.context,
-            "view": view_in(self.proxy, self.context),
-            "scope": scope_of(self.proxy, self.context),
-        }
-        self.life = trio.CancelScope()
-
-    async def start(self, nursery):
-        """One life of the actor, with a generator."""
-        self.life = trio.CancelScope()
-        nursery.start_soon(self._generate)
-        await nursery.start(self._live)
-
-    async def _live(self, *, task_status):
-        run = partial(connection.run, self.inbox, slot=self.slot, outlets=self.outlets)
-        with self.life:
-            self.status = await run(task_status=task_status)
-
-    async def _generate(self):
-        while True:
-            question = await self.generator.receive()
-            assert isinstance(question, Generate)
-            self.questions.append(question.types)
-            with question.reply as reply:
-                reply.answer({url: self.world.get(url, ResourceSet()) for url in question.types})
-
-    # --- what others say ---------------------------------------------------------------------------------------------
-    async def request(self, url, *names, node=b"", **fields):
-        """The client asks."""
-        await self.inbox.send(RequestReceived(request=SotwRequest(type_url=url, names=names, node=node, **fields)))
-        await wait_all_tasks_blocked()
-
-    async def welcome(self, request=PushRequest()):  # noqa: B008 - an immutable value
-        """The scheduler lets the client in."""
-        self.inbox.post(Welcome(**self.place, request=request))
-        await wait_all_tasks_blocked()
-
-    def push(self, types, resources, request=CHANGE):
-        """The scheduler hands out a push."""
-        now = trio.current_time()
-        self.inbox.post(
-            PushTo(
-                **self.place, request=request, types=frozenset(types), resources=resources, queued_at=now,
-                granted_at=now,
-            )
-        )  # fmt: skip
-
-    # --- what it said ------------------------------------------------------------------------------------------------
-    async def responses(self):
-        """What the client was sent by now."""
-        await wait_all_tasks_blocked()
-        found = []
-        while True:
-            try:
-                found.append(decode_sotw(self.stream.responses.receive_nowait()))
-            except trio.WouldBlock:
-                return found
-
-    async def told(self, mailbox):
-        """What a neighbour was told by now."""
-        await wait_all_tasks_blocked()
-        found = []
-        while (message := mailbox.receive_nowait()) is not None:
-            found.append(message)
-        return found
-
-    async def records(self):
-        """What the journal was told by now."""
-        return [message.record for message in await self.told(self.journal)]
 
 
 @pytest.fixture
