@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from trierarch.config import scalars
 from trierarch.identity.rules import Network, TokenRule, parse_jwt_rule, parse_networks
 from trierarch.push.mesh import Features
 
@@ -43,22 +44,11 @@ def parse_bool(text: str) -> bool:
     raise ValueError(f"{text!r} is not true or false")
 
 
-_UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
 def parse_duration(text: str) -> float:
-    """A Go duration such as `100ms`, `1m30s` or `0`, in seconds."""
-    rest, seconds = text.strip(), 0.0
-    if rest == "0":
-        return 0.0
-    while rest:
-        number = rest[: len(rest) - len(rest.lstrip("0123456789."))]
-        rest = rest[len(number) :]
-        unit = next((unit for unit in ("ns", "us", "ms", "s", "m", "h") if rest.startswith(unit)), None)
-        if not number or unit is None:
-            raise ValueError(f"{text!r} is not a duration such as 100ms or 10s")
-        seconds += float(number) * _UNITS[unit]
-        rest = rest[len(unit) :]
+    """A Go duration such as `100ms`, `1m30s` or `0`, in seconds; not a negative one."""
+    seconds = scalars.parse_duration(text.strip())
+    if seconds is None or seconds < 0:
+        raise ValueError(f"{text!r} is not a duration such as 100ms or 10s")
     return seconds
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trierarch.config.findings import Rejected
 from trierarch.config.folder import Folder, FolderState, is_config_path, update_folder
+from trierarch.push.steps import run_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,12 +34,7 @@ def check_path(path: Path) -> Checked:
     root = path if path.is_dir() else path.parent
     contents = {str(each.relative_to(root)): each.read_bytes() for each in _files(path)}
     steps = update_folder(Folder(source=str(root), cluster="Kubernetes"), FolderState(), contents)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            state, change = stop.value
-            break
+    state, change = run_steps(steps)
     kinds = tuple(f"{unknown.api_version} {unknown.kind}" for unknown in change.unknown_kinds)
     return Checked(objects=len(state.objects), findings=state.findings, unknown_kinds=kinds)
 

@@ -18,6 +18,7 @@ from trierarch.config.common import AnyValue, Exact, Prefix, Regex
 from trierarch.config.validate_destinations import check_destination, check_source, check_weighted
 from trierarch.config.violations import Caution, Complaints, Violation
 from trierarch.config.virtual_service import (
+    GRPC_STATUSES,
     AbortGrpcStatus,
     AbortHttp2Error,
     AbortHttpStatus,
@@ -65,27 +66,6 @@ RETRY_CONDITIONS = frozenset(
         "internal",
         "resource-exhausted",
         "unavailable",
-    }
-)
-GRPC_STATUSES = frozenset(
-    {
-        "OK",
-        "CANCELLED",
-        "UNKNOWN",
-        "INVALID_ARGUMENT",
-        "DEADLINE_EXCEEDED",
-        "NOT_FOUND",
-        "ALREADY_EXISTS",
-        "PERMISSION_DENIED",
-        "RESOURCE_EXHAUSTED",
-        "FAILED_PRECONDITION",
-        "ABORTED",
-        "OUT_OF_RANGE",
-        "UNIMPLEMENTED",
-        "INTERNAL",
-        "UNAVAILABLE",
-        "DATA_LOSS",
-        "UNAUTHENTICATED",
     }
 )
 LARGE_BODY, MAX_BODY = 100 * 1024, 1024 * 1024

@@ -8,6 +8,27 @@ from typing import Annotated, TypeAlias
 from trierarch.config.common import Destination, Percent, StringMatch
 from trierarch.config.wire import Bare, Flattened, Int32, OneOf, Seconds, UInt32
 
+GRPC_STATUSES = (
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+)
+"""Names of gRPC statuses; each stands at its number."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HttpMatch:

@@ -13,7 +13,13 @@ from protocol.proto.envoy.extensions.filters.http.fault.v3 import HttpFault as F
 from protocol.proto.envoy.type.matcher.v3 import StringMatcher
 from protocol.proto.envoy.type.v3 import FractionalPercent, FractionalPercentDenominatorType
 from trierarch.config.common import AnyValue, Percent
-from trierarch.config.virtual_service import AbortGrpcStatus, AbortHttpStatus, FixedDelay, UnmatchedPreflights
+from trierarch.config.virtual_service import (
+    GRPC_STATUSES,
+    AbortGrpcStatus,
+    AbortHttpStatus,
+    FixedDelay,
+    UnmatchedPreflights,
+)
 from trierarch.envoy.packing import duration
 from trierarch.envoy.route_match import build_string_matcher
 
@@ -27,26 +33,6 @@ _HUNDRED = FractionalPercentDenominatorType.HUNDRED
 _MILLION = FractionalPercentDenominatorType.MILLION
 _MILLIONTHS = 10_000
 """Millionths in a percent."""
-
-_GRPC_CODES = [
-    "OK",
-    "CANCELLED",
-    "UNKNOWN",
-    "INVALID_ARGUMENT",
-    "DEADLINE_EXCEEDED",
-    "NOT_FOUND",
-    "ALREADY_EXISTS",
-    "PERMISSION_DENIED",
-    "RESOURCE_EXHAUSTED",
-    "FAILED_PRECONDITION",
-    "ABORTED",
-    "OUT_OF_RANGE",
-    "UNIMPLEMENTED",
-    "INTERNAL",
-    "UNAVAILABLE",
-    "DATA_LOSS",
-    "UNAUTHENTICATED",
-]
 
 
 def build_fault(fault: HttpFault) -> FaultMessage:
@@ -117,7 +103,7 @@ def _grpc_code(name: str) -> int:
     """A gRPC status by name or number; what is neither counts as UNKNOWN."""
     if name.isdecimal():
         return int(name)
-    return _GRPC_CODES.index(name if name in _GRPC_CODES else "UNKNOWN")
+    return GRPC_STATUSES.index(name if name in GRPC_STATUSES else "UNKNOWN")
 
 
 def _build_origins(policy: CorsPolicy) -> list[StringMatcher]:
