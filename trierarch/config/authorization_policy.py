@@ -15,6 +15,12 @@ class Action(StrEnum):
     CUSTOM = "CUSTOM"
 
 
+REQUEST_HEADERS = "request.headers[]"
+CLAIMS = "request.auth.claims[]"
+FILTER_METADATA = "experimental.envoy.filters.[]"
+"""Attributes of conditions whose keys go on: `name[]` stands for `name[anything]`, the last one for any filter's."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Source:
     """Where requests come from: in each field that has values one must fit, and none of its `not_` twin.
@@ -73,6 +79,16 @@ class Condition:
     key: str = ""
     values: tuple[str, ...] = ()
     not_values: tuple[str, ...] = ()
+
+
+def attribute_of(key: str) -> str:
+    """The attribute that a condition's key is about; "" if its brackets are malformed."""
+    name, bracket, rest = key.partition("[")
+    if not bracket:
+        return key
+    if not rest.endswith("]") or rest == "]":
+        return ""
+    return FILTER_METADATA if name.startswith(FILTER_METADATA.removesuffix("[]")) else f"{name}[]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,6 +1,6 @@
 """What istiod's validation and Istio's CRD demand of an AuthorizationPolicy.
 
-What keys of conditions there are, and what values they take, is in the table `CONDITIONS`.
+What attributes conditions can be about, and what values they take, is in the table `CONDITIONS`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, TypeAlias
 
-from trierarch.config.authorization_policy import Action, Operation, Source
+from trierarch.config.authorization_policy import (
+    CLAIMS,
+    FILTER_METADATA,
+    REQUEST_HEADERS,
+    Action,
+    Operation,
+    Source,
+    attribute_of,
+)
 from trierarch.config.checks import check_address
 from trierarch.config.labels import DRY_RUN
 from trierarch.config.policy_targets import check_attachment
@@ -121,7 +129,7 @@ def _written(name: str) -> str:
 
 def _check_condition(path: str, condition: Condition, action: Action) -> Complaints:
     key = condition.key
-    check = next((check for known, check in CONDITIONS.items() if _is_key(known, key)), None)
+    check = CONDITIONS.get(attribute_of(key))
     if check is None:
         yield Violation(f"{path}.key", f'"{key}" is not an attribute of requests' if key else "the key is missing")
         return
@@ -135,15 +143,6 @@ def _check_condition(path: str, condition: Condition, action: Action) -> Complai
 
 
 _KNOWN_LATER = ("source.namespace", "source.principal", "source.serviceAccount", "source.trustDomain", "request.auth.")
-
-
-def _is_key(known: str, key: str) -> bool:
-    """Whether a key is this one of the table, where `name[]` stands for `name[anything]`."""
-    if not known.endswith("[]"):
-        return key == known
-    name, bracket, rest = key.partition("[")
-    exact = name == known[:-2] if known != _FILTERS else name.startswith(_FILTERS[:-2])
-    return exact and bool(bracket) and rest.endswith("]") and rest != "]"
 
 
 def _check_present(path: str, values: Iterable[str]) -> Complaints:
@@ -226,10 +225,8 @@ _FIELDS: dict[str, CheckValues] = {
 }
 """What the values of a field must be, beside not empty."""
 
-_FILTERS = "experimental.envoy.filters.[]"
-
 CONDITIONS: dict[str, CheckValues] = {
-    "request.headers[]": _check_anything,
+    REQUEST_HEADERS: _check_anything,
     "source.ip": _check_addresses,
     "remote.ip": _check_addresses,
     "source.namespace": _check_anything,
@@ -239,10 +236,10 @@ CONDITIONS: dict[str, CheckValues] = {
     "request.auth.principal": _check_anything,
     "request.auth.audiences": _check_anything,
     "request.auth.presenter": _check_anything,
-    "request.auth.claims[]": _check_anything,
+    CLAIMS: _check_anything,
     "destination.ip": _check_addresses,
     "destination.port": _check_ports,
     "connection.sni": _check_anything,
-    _FILTERS: _check_anything,
+    FILTER_METADATA: _check_anything,
 }
-"""Keys of conditions and what their values must be, beside not empty. `name[]` stands for `name[anything]`."""
+"""The attributes of conditions and what their values must be, beside not empty."""

@@ -46,6 +46,7 @@ from trierarch.envoy.discovery import ads_source
 from trierarch.envoy.http_filters import FilterSettings, ResolvedHosts, build_http_filters
 from trierarch.envoy.network_filters import metadata_exchange
 from trierarch.envoy.packing import duration, pack
+from trierarch.envoy.rbac import OPEN, Access
 from trierarch.envoy.route_configuration import build_route_configuration
 from trierarch.envoy.routes_inbound import InboundRoute, build_inbound_routes
 from trierarch.envoy.tracing import build_tracing
@@ -63,7 +64,7 @@ SERVER_NAME = "istio-envoy"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpProfile:
-    """What all connection managers of one direction of a view have in common."""
+    """What all connection managers of one direction of a view have in common. `access`: who may do what there."""
 
     inbound: bool
     istio: bool
@@ -77,6 +78,7 @@ class HttpProfile:
     idle_timeout: float | None = None
     sessions: bool = False
     logs: AccessLogs = NO_LOGS
+    access: Access = OPEN
     telemetry: Telemetry = SILENT
 
 
@@ -185,6 +187,7 @@ def _filter_settings(connection: HttpConnection) -> FilterSettings:
         inbound=profile.inbound,
         istio=profile.istio,
         metadata_exchange=profile.metadata_exchange,
+        access=profile.access,
         exchange_in_mesh_only=(exchange_headers is not None and exchange_headers.mode is MetadataExchangeMode.IN_MESH),
         grpc_web=connection.grpc_web,
         sessions=profile.sessions,

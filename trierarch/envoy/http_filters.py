@@ -1,7 +1,7 @@
 """HTTP filters of a sidecar, in the one order that all connection managers keep (networking.md §4.1).
 
 `STEPS` is that order: each step looks at the settings and gives the filters that stand at its place, often none. A new
-feature (authorisation, JWT, Wasm, telemetry, sessions) is a new step at its place in the table.
+feature (JWT, Wasm, telemetry, sessions) is a new step at its place in the table.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from protocol.proto.istio.envoy.config.filter.http.alpn.v2alpha1 import FilterCo
 from protocol.proto.udpa.type.v1 import TypedStruct
 from trierarch.envoy.discovery import any_host_dns_cache, service_dns_cache
 from trierarch.envoy.packing import Plain, pack, struct
+from trierarch.envoy.rbac import OPEN, Access, build_http_custom, build_http_rbac
 from trierarch.envoy.stateful_session import STATEFUL_SESSION
 
 if TYPE_CHECKING:
@@ -54,11 +55,14 @@ class ResolvedHosts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterSettings:
-    """What decides the filters of a connection manager. `istio`: the proxy has Istio's own filters (§8.1)."""
+    """What decides the filters of a connection manager. `istio`: the proxy has Istio's own filters (§8.1); `access`:
+    who may do what.
+    """
 
     inbound: bool
     istio: bool
     metadata_exchange: bool = True
+    access: Access = OPEN
     exchange_in_mesh_only: bool = False
     grpc_web: bool = False
     sessions: bool = False
@@ -86,6 +90,15 @@ def _peer_metadata(settings: FilterSettings) -> list[HttpFilter]:
 
 def _skips_external(settings: FilterSettings) -> bool:
     return settings.exchange_in_mesh_only and not settings.inbound
+
+
+def _authorizers(settings: FilterSettings) -> list[HttpFilter]:
+    """Asked first, before the proxy itself has looked at tokens."""
+    return list(build_http_custom(settings.access))
+
+
+def _authorization(settings: FilterSettings) -> list[HttpFilter]:
+    return list(build_http_rbac(settings.access))
 
 
 def _grpc_web(settings: FilterSettings) -> list[HttpFilter]:
@@ -142,6 +155,8 @@ _ALPN_OVERRIDES = [
 
 STEPS: tuple[Callable[[FilterSettings], list[HttpFilter]], ...] = (
     _peer_metadata,
+    _authorizers,
+    _authorization,
     _grpc_web,
     _grpc_stats,
     _alpn,

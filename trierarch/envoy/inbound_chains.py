@@ -20,6 +20,7 @@ from trierarch.envoy.filter_chains import PLAINTEXT_HTTP, RAW_BUFFER, TLS, Chain
 from trierarch.envoy.http_connection import HttpConnection, HttpProfile, select_profile
 from trierarch.envoy.inbound_tls import MeshServerTls, UserServerTls, select_mesh_tls
 from trierarch.envoy.names import BLACK_HOLE_CLUSTER, VIRTUAL_INBOUND
+from trierarch.envoy.rbac import select_access
 from trierarch.envoy.routes_inbound import InboundRoute
 from trierarch.envoy.tcp_proxy import TcpProxy
 from trierarch.envoy.upstream_tls import MESH, PEER_EXCHANGE
@@ -125,7 +126,7 @@ def select_settings(workload: Workload) -> ChainSettings:
     key, mesh = workload.key, workload.context.mesh
     exchanges = key.capabilities.istio and mesh.features.metadata_exchange
     return ChainSettings(
-        profile=select_profile(key, mesh, inbound=True),
+        profile=replace(select_profile(key, mesh, inbound=True), access=select_access(key, mesh)),
         tls=select_mesh_tls(key.capabilities, mesh, exchanges=exchanges),
         exchanges=exchanges,
         idle_timeout=key.idle_timeout,
@@ -222,6 +223,7 @@ def _tcp(port: InboundPort, settings: ChainSettings) -> TcpProxy:
         clusters=port.cluster,
         idle_timeout=settings.idle_timeout,
         exchanges_metadata=settings.exchanges,
+        access=settings.profile.access,
         database=understood(port.protocol, settings.features),
         logs=settings.profile.logs,
     )

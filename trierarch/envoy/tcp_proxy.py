@@ -27,6 +27,7 @@ from trierarch.envoy.database_filters import build_reader, build_redis_proxy
 from trierarch.envoy.discovery import service_dns_cache
 from trierarch.envoy.network_filters import metadata_exchange
 from trierarch.envoy.packing import duration, pack
+from trierarch.envoy.rbac import OPEN, Access, build_network_access
 from trierarch.push.model import PortProtocol
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ class TcpProxy:
     """One TCP proxy.
 
     `clusters`: the one cluster, or several by weight. Times in seconds. What may stand before it: `exchanges_metadata`
-    (Istio's exchange of who the peers are), a filter of a `database`, `resolves`. Redis has a proxy of its own, which
-    knows the first of the clusters only.
+    (Istio's exchange of who the peers are), what decides about `access`, a filter of a `database`, `resolves`. Redis
+    has a proxy of its own, which knows the first of the clusters only.
     """
 
     stat_prefix: str
@@ -70,6 +71,7 @@ class TcpProxy:
     resolves: NamedHost | None = None
     database: PortProtocol | None = None
     exchanges_metadata: bool = False
+    access: Access = OPEN
     logs: AccessLogs = NO_LOGS
 
     @property
@@ -83,6 +85,7 @@ def build_tcp_filters(proxy: TcpProxy) -> list[Filter]:
     filters = []
     if proxy.exchanges_metadata:
         filters.append(metadata_exchange())
+    filters.extend(build_network_access(proxy.access))
     if proxy.database is PortProtocol.REDIS:
         return [*filters, build_redis_proxy(proxy.stat_prefix, proxy.first_cluster)]
     reader = build_reader(proxy.database, proxy.stat_prefix)
