@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.envoy.golden import FOLDER
-from trierarch.envoy.bootstrap import build_bootstrap
+from trierarch.envoy.bootstrap import CONTROL_PLANE_NAME, IdentityFolder, TokenFile, build_bootstrap
 from trierarch.push.model import Locality
 
 NODE = "sidecar~10.1.0.9~cart-1.shop~shop.svc.cluster.local"
@@ -76,3 +76,28 @@ def test_a_real_envoy_accepts_it(delta, tmp_path):
     path.write_text(yaml.safe_dump(_full() | build_bootstrap(node_id=NODE, xds="127.0.0.1:15010", delta=delta)))
     result = subprocess.run([binary, "--mode", "validate", "-c", path], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+# --- over TLS --------------------------------------------------------------------------------------------------------
+def test_with_a_token_grpc_reads_the_file():
+    """The token's file is named, not its content: it is read for each stream, and the bootstrap holds no secret."""
+    service = build_bootstrap(node_id=NODE, xds="127.0.0.1:15012", credentials=TokenFile(roots="/r", token="/t"))[
+        "dynamic_resources"
+    ]["ads_config"]["grpc_services"][0]["google_grpc"]
+    assert service["target_uri"] == "127.0.0.1:15012"
+    assert service["channel_credentials"] == {"ssl_credentials": {"root_certs": {"filename": "/r"}}}
+    assert service["call_credentials"][0]["from_plugin"]["typed_config"]["secret_data"] == {"filename": "/t"}
+    assert service["channel_args"]["args"]["grpc.ssl_target_name_override"]["string_value"] == CONTROL_PLANE_NAME
+
+
+def test_with_a_folder_both_sides_are_verified():
+    """Envoy shows the certificate of the folder, and calls nobody but who has the control plane's name."""
+    cluster = build_bootstrap(
+        node_id=NODE, xds="127.0.0.1:15012", credentials=IdentityFolder(path="/id"), xds_name="plane.example"
+    )["static_resources"]["clusters"][0]
+    context = cluster["transport_socket"]["typed_config"]
+    common = context["common_tls_context"]
+    names = common["combined_validation_context"]["default_validation_context"]["match_typed_subject_alt_names"]
+    assert (context["sni"], names[0]["matcher"]["exact"]) == ("plane.example", "plane.example")
+    source = common["tls_certificate_sds_secret_configs"][0]["sds_config"]["path_config_source"]
+    assert source == {"path": "/id/default.yaml", "watched_directory": {"path": "/id"}}

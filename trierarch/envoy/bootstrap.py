@@ -5,9 +5,11 @@ Plain data, for a person to read and to add to; it is the only Envoy configurati
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 from trierarch.envoy.addresses import is_ip
+from trierarch.envoy.secret_references import WORKLOAD_CERTIFICATE, WORKLOAD_ROOTS
 from trierarch.push.model import Locality
 
 if TYPE_CHECKING:
@@ -25,8 +27,37 @@ PING_TIMEOUT = "10s"
 MANY = 100_000
 """More requests than there are ever in flight: Envoy's defaults must not stand between it and its control plane."""
 
+CONTROL_PLANE_NAME = "istiod.istio-system.svc"
+"""The name in the control plane's certificate."""
+
 _HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _ADS: Mapping[str, Plain] = {"ads": {}, "initial_fetch_timeout": "0s", "resource_api_version": "V3"}
+
+
+_TLS = "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
+_TOKEN = "envoy.config.grpc_credential.v3.FileBasedMetadataConfig"
+FILE_BASED = "envoy.grpc_credentials.file_based_metadata"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenFile:
+    """The control plane is trusted by the roots in a PEM file, and told who calls by the token in another one.
+
+    The token is read for each new stream: those of Kubernetes are replaced every few hours.
+    """
+
+    roots: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityFolder:
+    """The control plane is trusted, and told who calls, by the files that `trierarch identity` keeps in a folder."""
+
+    path: str
+
+
+Credentials: TypeAlias = TokenFile | IdentityFolder
 
 
 def build_bootstrap(
@@ -38,16 +69,28 @@ def build_bootstrap(
     locality: Locality = Locality(),  # noqa: B008 - immutable
     service_cluster: str = DEFAULT_SERVICE_CLUSTER,
     admin: str = "",
+    credentials: Credentials | None = None,
+    xds_name: str = CONTROL_PLANE_NAME,
 ) -> dict[str, Plain]:
-    """The bootstrap, ready to be printed as YAML.
+    """The bootstrap, ready to be printed as YAML. With credentials it calls over TLS, and whom it calls has to be
+    `xds_name`; without any, in plaintext.
 
     `node_id` is `TYPE~IP~POD.NAMESPACE~DOMAIN`; `xds` and `admin` are HOST:PORT, `admin` "" leaves the page out;
     `delta` False asks for state of the world. Raises ValueError for an address that is not HOST:PORT.
     """
+    service: Plain = {"envoy_grpc": {"cluster_name": XDS_CLUSTER}}
+    clusters: list[Plain] = []
+    match credentials:
+        case None:
+            clusters = [_xds_cluster(xds)]
+        case IdentityFolder():
+            clusters = [_xds_cluster(xds) | _tls(credentials, xds_name)]
+        case TokenFile():
+            service = _google_service(xds, credentials, xds_name)
     bootstrap: dict[str, Plain] = {
         "node": _node(node_id, service_cluster, metadata or {}, locality),
-        "dynamic_resources": _dynamic_resources(delta),
-        "static_resources": {"clusters": [_xds_cluster(xds)]},
+        "dynamic_resources": _dynamic_resources(delta, service),
+        "static_resources": {"clusters": clusters},
     }
     if admin:
         bootstrap["admin"] = {"address": _address(admin)}
@@ -64,14 +107,62 @@ def _node(node_id: str, service_cluster: str, metadata: Mapping[str, Plain], loc
     return node
 
 
-def _dynamic_resources(delta: bool) -> dict[str, Plain]:
+def _dynamic_resources(delta: bool, service: Plain) -> dict[str, Plain]:
     stream: dict[str, Plain] = {
         "api_type": "DELTA_GRPC" if delta else "GRPC",
         "transport_api_version": "V3",
         "set_node_on_first_message_only": True,
-        "grpc_services": [{"envoy_grpc": {"cluster_name": XDS_CLUSTER}}],
+        "grpc_services": [service],
     }
     return {"ads_config": stream, "cds_config": dict(_ADS), "lds_config": dict(_ADS)}
+
+
+# --- a stream with a token -------------------------------------------------------------------------------------------
+def _google_service(xds: str, credentials: TokenFile, name: str) -> dict[str, Plain]:
+    """Envoy has gRPC's own client too, which can read a token anew for each stream."""
+    token: dict[str, Plain] = {
+        "@type": f"type.googleapis.com/{_TOKEN}",
+        "secret_data": {"filename": credentials.token},
+        "header_key": "authorization",
+        "header_prefix": "Bearer ",
+    }
+    arguments: dict[str, Plain] = {
+        "grpc.ssl_target_name_override": {"string_value": name},
+        "grpc.max_receive_message_length": {"int_value": -1},
+        "grpc.keepalive_time_ms": {"int_value": 30_000},
+        "grpc.keepalive_timeout_ms": {"int_value": 10_000},
+    }
+    return {
+        "google_grpc": {
+            "target_uri": xds,
+            "stat_prefix": XDS_CLUSTER,
+            "channel_credentials": {"ssl_credentials": {"root_certs": {"filename": credentials.roots}}},
+            "credentials_factory_name": FILE_BASED,
+            "call_credentials": [{"from_plugin": {"name": FILE_BASED, "typed_config": token}}],
+            "channel_args": {"args": arguments},
+        }
+    }
+
+
+# --- a stream with a client certificate, or without TLS --------------------------------------------------------------
+def _tls(credentials: IdentityFolder, name: str) -> dict[str, Plain]:
+    names: Plain = [{"san_type": "DNS", "matcher": {"exact": name}}]
+    common: dict[str, Plain] = {
+        "alpn_protocols": ["h2"],
+        "tls_certificate_sds_secret_configs": [_secret_in(credentials.path, WORKLOAD_CERTIFICATE)],
+        "combined_validation_context": {
+            "default_validation_context": {"match_typed_subject_alt_names": names},
+            "validation_context_sds_secret_config": _secret_in(credentials.path, WORKLOAD_ROOTS),
+        },
+    }
+    context: dict[str, Plain] = {"@type": f"type.googleapis.com/{_TLS}", "sni": name, "common_tls_context": common}
+    return {"transport_socket": {"name": "envoy.transport_sockets.tls", "typed_config": context}}
+
+
+def _secret_in(folder: str, name: str) -> dict[str, Plain]:
+    """A secret in a file of its own, read again when anything in the folder is put in its place."""
+    source: dict[str, Plain] = {"path": f"{folder}/{name}.yaml", "watched_directory": {"path": folder}}
+    return {"name": name, "sds_config": {"path_config_source": source, "resource_api_version": "V3"}}
 
 
 def _xds_cluster(xds: str) -> dict[str, Plain]:
