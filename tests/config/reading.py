@@ -19,6 +19,7 @@ API_VERSIONS = {
     "WorkloadEntry": "networking.istio.io/v1",
     "Sidecar": "networking.istio.io/v1",
     "PeerAuthentication": "security.istio.io/v1",
+    "RequestAuthentication": "security.istio.io/v1",
     "AuthorizationPolicy": "security.istio.io/v1",
     "EndpointSlice": "discovery.k8s.io/v1",
 }

@@ -115,6 +115,26 @@ spec:
   selector: {matchLabels: {app: web}}
   mtls: {mode: STRICT}
   portLevelMtls: {"8080": {mode: DISABLE}, "9000": {}}
+---
+apiVersion: security.istio.io/v1
+kind: RequestAuthentication
+metadata: {name: it, namespace: shop}
+spec:
+  selector: {matchLabels: {app: web}}
+  jwtRules:
+  - issuer: https://login.example.com
+    audiences: [shop]
+    jwksUri: https://login.example.com/keys
+    fromHeaders: [{name: x-token, prefix: "Bearer "}]
+    fromParams: [token]
+    fromCookies: [session]
+    outputPayloadToHeader: x-payload
+    outputClaimToHeaders: [{header: x-sub, claim: sub}]
+    forwardOriginalToken: true
+    timeout: 3s
+    spaceDelimitedClaims: [roles]
+    presence: REQUIRED
+  - {issuer: other, jwks: '{"keys":[{"kty":"oct","k":"AA"}]}'}
 """
 
 SPECIMENS: tuple[dict[str, object], ...] = tuple(yaml.load_all(_TEXT, yaml.CSafeLoader))

@@ -21,7 +21,15 @@ SAMPLES = CASES / "conformance" / "samples"
 SIMULATIONS = CASES / "conformance" / "simulation" / "ready.json"
 ORACLE = CASES / "oracle" / "cases"
 CRDS = CASES / "conformance" / "validation" / "crd-all.gen.yaml"
-KINDS = ("VirtualService", "DestinationRule", "ServiceEntry", "WorkloadEntry", "Sidecar", "PeerAuthentication")
+KINDS = (
+    "VirtualService",
+    "DestinationRule",
+    "ServiceEntry",
+    "WorkloadEntry",
+    "Sidecar",
+    "PeerAuthentication",
+    "RequestAuthentication",
+)
 
 REALLY_UNKNOWN = frozenset({"spec.tcp[0].name"})
 """A field that one input has and Istio has not."""

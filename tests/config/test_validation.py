@@ -204,6 +204,46 @@ def test_peer_authentications(spec: str, path: str):
 
 
 @pytest.mark.parametrize(
+    ("rule", "path"),
+    [
+        ("{}", ".issuer"),
+        ("{jwks: '{\"keys\":[]}'}", ".issuer"),
+        ("{issuer: a, jwksUri: 'https://a.b', jwks: '{\"keys\":[]}'}", ""),
+        ("{issuer: a, jwksUri: 'ftp://a.b'}", ".jwksUri"),
+        ("{issuer: a, jwksUri: 'https://a.b:port'}", ".jwksUri"),
+        ("{issuer: a, jwksUri: 'https://'}", ".jwksUri"),
+        ("{issuer: a, jwksUri: 'https://a.b/x y'}", ".jwksUri"),
+        (f"{{issuer: a, jwks_uri: https://a.b/{'x' * 2048}}}", ".jwksUri"),
+        ("{issuer: a, jwks: keys}", ".jwks"),
+        ('{issuer: a, jwks: \'{"keys":[{"kid":"k"}]}\'}', ".jwks"),
+        ("{issuer: a, audiences: ['']}", ".audiences[0]"),
+        ("{issuer: a, fromHeaders: [{prefix: b}]}", ".fromHeaders[0]"),
+        ("{issuer: a, fromParams: [b, '']}", ".fromParams[1]"),
+        ("{issuer: a, fromCookies: ['']}", ".fromCookies[0]"),
+        ("{issuer: a, spaceDelimitedClaims: ['']}", ".spaceDelimitedClaims[0]"),
+        (f"{{issuer: a, spaceDelimitedClaims: [{', '.join('c' * 65)}]}}", ".spaceDelimitedClaims"),
+        ("{issuer: a, outputClaimToHeaders: [{header: h}]}", ".outputClaimToHeaders[0].claim"),
+        ("{issuer: a, outputClaimToHeaders: [{header: 'a b', claim: c}]}", ".outputClaimToHeaders[0].header"),
+        ("{issuer: a, timeout: 0.0001s}", ".timeout"),
+        ("{issuer: a, presence: MAYBE}", ".presence"),
+    ],
+)
+def test_rules_about_tokens(rule: str, path: str):
+    """Each rule about a rule of a RequestAuthentication, broken once."""
+    assert complaints("RequestAuthentication", f"{{jwtRules: [{rule}]}}") == [f"spec.jwtRules[0]{path}"]
+
+
+def test_request_authentications():
+    """A key set may be empty, an issuer nameless; tokens are not tried, and there are not too many rules."""
+    assert complaints("RequestAuthentication", "{jwtRules: [{issuer: a, jwks: '{\"keys\":[]}'}]}") == []
+    assert complaints("RequestAuthentication", "{jwtRules: [{jwksUri: 'http://a.b/keys'}]}") == []
+    dry = {"name": "it", "annotations": {"istio.io/dry-run": "true"}}
+    assert complaints("RequestAuthentication", metadata=dry) == ["metadata.annotations[istio.io/dry-run]"]
+    many = f"{{jwtRules: [{', '.join(['{issuer: a}'] * 4097)}]}}"
+    assert complaints("RequestAuthentication", many) == ["spec.jwtRules"]
+
+
+@pytest.mark.parametrize(
     ("fields", "path"),
     [
         ({"proxyListenPort": 0}, "proxyListenPort"),

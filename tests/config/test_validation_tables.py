@@ -54,6 +54,7 @@ AROUND = {
     "TestValidateWorkloadEntry": ("WorkloadEntry", lambda row: row["in"]),
     "TestValidateSidecar": ("Sidecar", lambda row: row["in"]),
     "TestValidatePeerAuthentication": ("PeerAuthentication", lambda row: row["in"]),
+    "TestValidateRequestAuthentication": ("RequestAuthentication", lambda row: row["in"]),
     "TestValidateAuthorizationPolicy": ("AuthorizationPolicy", lambda row: row["in"]),
     "TestValidateCondition": (
         "AuthorizationPolicy",

@@ -13,6 +13,7 @@ from trierarch.config.http_route import GATEWAY_API, HttpRouteSpec
 from trierarch.config.mesh_config import MeshConfig
 from trierarch.config.mesh_networks import MeshNetworks
 from trierarch.config.peer_authentication import PeerAuthentication
+from trierarch.config.request_authentication import RequestAuthentication
 from trierarch.config.service_entry import ServiceEntry
 from trierarch.config.sidecar import Sidecar
 from trierarch.config.validate_authorization_policy import check_authorization_policy
@@ -25,6 +26,7 @@ from trierarch.config.validate_kubernetes import (
 )
 from trierarch.config.validate_mesh import check_mesh_config, check_mesh_networks
 from trierarch.config.validate_peer_authentication import check_peer_authentication
+from trierarch.config.validate_request_authentication import check_request_authentication
 from trierarch.config.validate_service_entry import check_service_entry, check_workload_entry
 from trierarch.config.validate_sidecar import check_sidecar
 from trierarch.config.validate_virtual_service import check_virtual_service
@@ -133,6 +135,12 @@ KINDS: Mapping[str, Kind] = {
         _networking("WorkloadEntry", "workloadentries", WorkloadEntry, check_workload_entry),
         _networking("Sidecar", "sidecars", Sidecar, check_sidecar),
         _security("PeerAuthentication", "peerauthentications", PeerAuthentication, check_peer_authentication),
+        _security(
+            "RequestAuthentication",
+            "requestauthentications",
+            RequestAuthentication,
+            check_request_authentication,
+        ),
         _security("AuthorizationPolicy", "authorizationpolicies", AuthorizationPolicy, check_authorization_policy),
         _gateway_api("HTTPRoute", "httproutes", HttpRouteSpec),
         _kubernetes("Service", "services", kubernetes.Service, check_service),
