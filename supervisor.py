@@ -2,7 +2,7 @@
 
     root (REST_FOR_ONE, 3 in 60 s)
       pipeline (ONE_FOR_ONE, 5 in 30 s)   journal, sources, intake, debouncer, builder, generator, scheduler
-      identity (ONE_FOR_ONE, 5 in 30 s)   certificate rotor
+      identity (ONE_FOR_ONE, 5 in 30 s)   certificate authority, certificate rotor, keys of token issuers
       connections                         the factory: one connection actor for each stream
       grpc                                xDS, opened when the first snapshot is built
       secure_grpc                         the same with TLS, opened when there is a certificate too
@@ -24,6 +24,9 @@ import trio
 
 from actors import (
     ads_service,
+    authentication,
+    authority,
+    ca_service,
     certificate_rotor,
     collector,
     connection,
@@ -37,10 +40,12 @@ from actors import (
     journal,
     push_scheduler,
     snapshot_builder,
+    token_keys,
 )
 from actors.grpc import Limits, Server
 from actors.mailbox import Mailbox
 from actors.metrics import Metrics
+from actors.newest import Newest
 from actors.own_certificate import CertificateTerms
 from actors.serving_tls import ServingTls
 from actors.supervision import ChildSpec, Strategy, SupervisorHandle, SupervisorSpec, supervise
@@ -49,7 +54,7 @@ from trierarch.push.token_bucket import TokenBucket
 from trierarch.settings import automatic_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from actors.messages import (
         ToAuthority,
@@ -63,7 +68,9 @@ if TYPE_CHECKING:
         ToSnapshotBuilder,
         ToSource,
     )
+    from actors.ports import StreamHandler, StreamPort
     from actors.tree import StartFunction
+    from trierarch.identity.authenticate import Caller
     from trierarch.settings import Settings
 
 MOST_CONNECTIONS = 20_000
@@ -109,6 +116,16 @@ class Mailboxes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What those who deal with identities share; it outlives them as mailboxes do."""
+
+    rings: tuple[authentication.KeyRing, ...]
+    tls: ServingTls = field(default_factory=ServingTls)
+    newest: Newest = field(default_factory=Newest)
+    memory: authority.Memory = field(default_factory=authority.Memory)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class System:
     """Everything that runs, before it runs. `ready` is set when proxies can be served."""
 
@@ -125,15 +142,16 @@ def build_system(settings: Settings, sources: tuple[SourceSpec, ...] | None = No
     """Wire the actors for these settings; `sources` instead of the files that the settings name."""
     mail, metrics, ready = Mailboxes(), Metrics(), trio.Event()
     handle = SupervisorHandle(on_restart=lambda name: metrics.restarts.labels(name).inc())
-    tls = ServingTls()
-    xds, secure = _build_endpoints(settings, mail, metrics, tls)
-    pipeline = _pipeline(settings, plan_sources(settings) if sources is None else sources, mail, metrics, ready)
+    identity = Identity(rings=authentication.plan_rings(settings))
+    xds, secure = _build_endpoints(settings, mail, metrics, identity)
+    planned = plan_sources(settings) if sources is None else sources
+    pipeline = _pipeline(settings, planned, mail, metrics, ready, identity.newest)
     children: tuple[ChildSpec | SupervisorSpec, ...] = (
         SupervisorSpec(name="pipeline", intensity=5, period=30.0, children=pipeline),
-        *_identity(settings, mail, tls),
+        *_identity(settings, mail, metrics, ready, identity),
         ChildSpec(name="connections", start=_connections(settings, mail, metrics, handle)),
         *_grpc("grpc", xds, ready),
-        *_grpc("secure_grpc", secure, ready, tls.available),
+        *_grpc("secure_grpc", secure, ready, identity.tls.available),
         *_debug(settings, mail, metrics, handle, ready),
         *_collector(settings, metrics),
     )
@@ -155,10 +173,17 @@ def plan_sources(settings: Settings) -> tuple[SourceSpec, ...]:
 
 
 def _pipeline(
-    settings: Settings, sources: tuple[SourceSpec, ...], mail: Mailboxes, metrics: Metrics, ready: trio.Event
+    settings: Settings,
+    sources: tuple[SourceSpec, ...],
+    mail: Mailboxes,
+    metrics: Metrics,
+    ready: trio.Event,
+    newest: Newest,
 ) -> tuple[ChildSpec, ...]:
     source_mail: dict[str, Mailbox[ToSource]] = {source.name: Mailbox(source.name) for source in sources}
-    builds = snapshot_builder.Outlets(intake=mail.intake, debouncer=mail.debouncer, scheduler=mail.scheduler)
+    builds = snapshot_builder.Outlets(
+        intake=mail.intake, debouncer=mail.debouncer, scheduler=mail.scheduler, newest=newest
+    )
     context = ContextSettings(cluster=settings.cluster_id, domain=settings.domain, features=settings.features)
     pushes = push_scheduler.Outlets(
         builder=mail.builder,
@@ -194,13 +219,32 @@ def _pipeline(
     return tuple(ChildSpec(name=name, start=start) for name, start in actors.items())
 
 
-def _identity(settings: Settings, mail: Mailboxes, tls: ServingTls) -> tuple[SupervisorSpec, ...]:
+def _identity(
+    settings: Settings, mail: Mailboxes, metrics: Metrics, ready: trio.Event, identity: Identity
+) -> tuple[SupervisorSpec, ...]:
     if not settings.secure_grpc_addr:
         return ()
-    outlets = certificate_rotor.Outlets(authority=mail.authority, tls=tls, wall=time.time, chance=random.random)
-    origin = certificate_rotor.plan_origin(settings)
+    news = authority.Outlets(
+        tell=(mail.connections.post, mail.rotor.post),
+        metrics=metrics,
+        trust_domain=lambda: identity.newest.trust_domain,
+    )
+    rotation = certificate_rotor.Outlets(
+        authority=mail.authority, tls=identity.tls, wall=time.time, chance=random.random
+    )
     actors: Mapping[str, StartFunction] = {
-        "certificate_rotor": partial(certificate_rotor.run, mail.rotor, origin=origin, outlets=outlets),
+        "authority": partial(
+            authority.run,
+            mail.authority,
+            options=authority.options(settings),
+            memory=identity.memory,
+            outlets=news,
+            ready=ready,
+        ),
+        "certificate_rotor": partial(
+            certificate_rotor.run, mail.rotor, origin=certificate_rotor.plan_origin(settings), outlets=rotation
+        ),
+        **({"token_keys": partial(token_keys.run, identity.rings)} if identity.rings else {}),
     }
     children = tuple(ChildSpec(name=name, start=start) for name, start in actors.items())
     return (SupervisorSpec(name="identity", intensity=5, period=30.0, children=children),)
@@ -223,9 +267,9 @@ def _connections(settings: Settings, mail: Mailboxes, metrics: Metrics, handle: 
 
 
 def _build_endpoints(
-    settings: Settings, mail: Mailboxes, metrics: Metrics, tls: ServingTls
+    settings: Settings, mail: Mailboxes, metrics: Metrics, identity: Identity
 ) -> tuple[grpc_server.Endpoint, grpc_server.Endpoint]:
-    """The port for plaintext and the one with TLS: the same services, within the same bounds."""
+    """The port for plaintext, and the one with TLS where callers prove who they are and have certificates signed."""
     limits = Limits(
         max_message_size=settings.max_receive_size,
         max_concurrent_streams=settings.max_streams,
@@ -233,12 +277,46 @@ def _build_endpoints(
         keepalive_timeout=settings.keepalive_timeout,
     )
     begins = TokenBucket(settings.max_requests_per_second or automatic_limit())
-    handlers = ads_service.build_handlers(mail.connections, metrics, begins)
-    make = partial(Server, handlers, limits, on_crash=grpc_server.report_crash, on_fault=grpc_server.report_fault)
+    serve = partial(Server, limits=limits, on_crash=grpc_server.report_crash, on_fault=grpc_server.report_fault)
+    identify = _identify(settings, identity)
+    trusting = ads_service.build_handlers(mail.connections, metrics, begins)
+    demanding = ads_service.build_handlers(mail.connections, metrics, begins, identify)
+    signing = _ca_service(settings, mail, metrics, identify, identity.newest)
+    secure = {**(demanding if settings.xds_auth else trusting), **signing}
     return (
-        grpc_server.Endpoint(address=settings.grpc_addr, make=make),
-        grpc_server.Endpoint(address=settings.secure_grpc_addr, make=partial(make, tls=tls.current), encrypted=True),
+        grpc_server.Endpoint(address=settings.grpc_addr, make=partial(serve, trusting)),
+        grpc_server.Endpoint(
+            address=settings.secure_grpc_addr, make=partial(serve, secure, tls=identity.tls.current), encrypted=True
+        ),
     )
+
+
+def _identify(settings: Settings, identity: Identity) -> Callable[[StreamPort], Caller]:
+    return authentication.Authentication(
+        authenticators=authentication.plan_authenticators(settings, identity.rings),
+        wall=time.time,
+        trust_domain=lambda: identity.newest.trust_domain,
+    ).authenticate
+
+
+def _ca_service(
+    settings: Settings,
+    mail: Mailboxes,
+    metrics: Metrics,
+    identify: Callable[[StreamPort], Caller],
+    newest: Newest,
+) -> Mapping[str, StreamHandler]:
+    if not settings.ca_server:
+        return {}
+    terms = ca_service.Terms(
+        authority=mail.authority,
+        metrics=metrics,
+        identify=identify,
+        trusted=settings.trusted_node_accounts,
+        view=lambda: newest.context.view,
+        cluster=settings.cluster_id,
+    )
+    return ca_service.build_handlers(terms)
 
 
 def _grpc(name: str, endpoint: grpc_server.Endpoint, *ready: trio.Event) -> tuple[ChildSpec, ...]:

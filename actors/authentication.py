@@ -11,17 +11,35 @@ from typing import TYPE_CHECKING
 
 from actors.logs import get_logger
 from protocol.errors import RemoteError
-from trierarch.identity.authenticate import Caller, Credentials, Moment, Unproved, authenticate
+from trierarch.identity.authenticate import Caller, Credentials, Moment, Unproved, authenticate, by_client_certificate
+from trierarch.identity.forwarded import ForwardedAuthenticator
+from trierarch.identity.rules import TokenRule
+from trierarch.identity.tokens import TokenAuthenticator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors.ports import StreamPort
     from trierarch.identity.authenticate import Authenticator
+    from trierarch.identity.tokens import KeySet
+    from trierarch.settings import Settings
 
 UNAUTHENTICATED = 16
 
 log = get_logger("authentication")
+
+
+@dataclass(slots=True)
+class KeyRing:
+    """The keys of one issuer, as they were had last. `problem`: why they could not be had now, or ""."""
+
+    rule: TokenRule
+    keys: KeySet = ()
+    problem: str = ""
+
+    def held(self) -> KeySet:
+        """The keys of now."""
+        return self.keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,3 +60,17 @@ class Authentication:
             case Unproved(reason=reason):
                 log.warning("caller_unauthenticated", peer=shown.address, method=port.method, reason=reason)
                 raise RemoteError(UNAUTHENTICATED, "authentication failure")
+
+
+def plan_authenticators(settings: Settings, rings: tuple[KeyRing, ...]) -> tuple[Authenticator, ...]:
+    """In istiod's order: certificate, OpenID Connect, Kubernetes' tokens, a gateway's word (platform.md §1.3)."""
+    tokens = (TokenAuthenticator(rule=ring.rule, keys=ring.held) for ring in rings)
+    gateways = (ForwardedAuthenticator(settings.trusted_gateways),) if settings.trusted_gateways else ()
+    return (by_client_certificate, *tokens, *gateways)
+
+
+def plan_rings(settings: Settings) -> tuple[KeyRing, ...]:
+    """Whose tokens are believed: the issuer of `JWT_RULE`, and Kubernetes if its keys or its issuer are given."""
+    known = bool(settings.token_keys or settings.token_issuer)
+    kubernetes = TokenRule(issuer=settings.token_issuer, audiences=settings.token_audiences, keys=settings.token_keys)
+    return tuple(map(KeyRing, (*settings.jwt_rule, *((kubernetes,) if known else ()))))

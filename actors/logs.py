@@ -58,6 +58,9 @@ EVENTS: Mapping[str, str] = {
     "serving_certificate_refused": "No new certificate for the secure port, or one that is no good; the old one stays.",
     "secrets_withheld": "A client wants its certificate over ADS but has not proved an identity: it will get none.",
     "certificate_refused": "The certificate authority would not issue a client's certificate; it is asked again.",
+    "impersonation_refused": "A caller asked for somebody else's certificate and may not; `reason` says why.",
+    "token_keys_read": "The keys of an issuer of tokens were read, and are others than before.",
+    "token_keys_unread": "The keys of an issuer of tokens cannot be had; those that were had last stay.",
     "caller_unauthenticated": "A caller could not prove who it is; `reason` joins what each authenticator missed.",
     # streams
     "xds_opened": "A port for xDS is open: the first snapshot is built; if `encrypted`, with a certificate.",

@@ -10,7 +10,7 @@ Recovers by: asking intake to resend everything; the next build is a cold one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, assert_never
@@ -19,6 +19,7 @@ import trio
 
 from actors.logs import get_logger
 from actors.messages import BuilderIdle, BuildSnapshot, CausesSettled, ResendConfig, ResendSnapshot, SnapshotBuilt
+from actors.newest import Newest
 from actors.supervision import attempt
 from actors.tree import Crashed
 from trierarch.push.history import History
@@ -42,11 +43,12 @@ SNAPSHOT_NUMBERS = count(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlets:
-    """Where the builder's messages go."""
+    """Where the builder's messages go, and where its last snapshot can be looked at."""
 
     intake: Mailbox[ToIntake]
     debouncer: Mailbox[ToDebouncer]
     scheduler: Mailbox[ToPushScheduler]
+    newest: Newest = field(default_factory=Newest)
 
 
 async def run(
@@ -98,6 +100,7 @@ class Builder:
             log.error("snapshot_failed", causes=_ids(request), exc_info=outcome.error)
             return
         self._built, self._owed = outcome, PushRequest()
+        self._outlets.newest.context = outcome.context
         await self._outlets.scheduler.send(outcome)
         self._outlets.intake.post(CausesSettled(causes=request.causes))
 

@@ -54,9 +54,13 @@ def _code(text: str) -> str:
 
 def _settings() -> list[tuple[str, ...]]:
     return [
-        (_code(info.flag), _code(info.variable), _code("" if default in ("", ()) else str(default)), info.about)
+        (_code(info.flag), _code(info.variable), _code(_default(default)), info.about)
         for _, default, info in setting_infos()
     ]
+
+
+def _default(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _kinds() -> list[tuple[str, ...]]:

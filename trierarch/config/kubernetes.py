@@ -167,6 +167,7 @@ class PodCondition:
 class Pod:
     """A Pod: who it is, where it runs, what it listens to and how it is. `deletion_timestamp` "" means it stays."""
 
+    uid: Annotated[str, At("metadata", "uid")] = ""
     generate_name: Annotated[str, At("metadata", "generateName")] = ""
     owner_references: Annotated[tuple[OwnerReference, ...], At("metadata", "ownerReferences")] = ()
     deletion_timestamp: Annotated[str, At("metadata", "deletionTimestamp")] = ""

@@ -1,0 +1,141 @@
+"""The CSR service, `IstioCertificateService`: a workload proves who it is and gets a certificate in that name.
+
+This is no actor but what runs in the task of each call. Who the caller is decides what stands in the certificate; what
+the signing request says of names is never looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, assert_never
+
+import trio
+
+from actors.logs import get_logger
+from actors.mailbox import ask
+from actors.messages import SignedChain, SigningRefused, SignRequest
+from protocol.csr import METHOD, decode_request, encode_response
+from protocol.errors import RemoteError
+from trierarch.identity.impersonation import find_objection
+from trierarch.identity.leaf import INVALID_ARGUMENT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from actors.mailbox import Mailbox
+    from actors.messages import ToAuthority
+    from actors.metrics import Metrics
+    from actors.ports import StreamHandler, StreamPort
+    from protocol.csr import CertificateRequest
+    from trierarch.config.store import ConfigView
+    from trierarch.identity.authenticate import Caller
+
+DEADLINE_EXCEEDED, UNAUTHENTICATED = 4, 16
+
+PATIENCE = 30.0
+"""Seconds within which the request must follow its headers."""
+
+log = get_logger("ca_service")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Who signs, for whom, and what is known of the mesh.
+
+    `identify` says who calls, or raises `RemoteError`. `trusted`: accounts (NAMESPACE/NAME) that may ask for others'
+    certificates; `view`: the configuration of now, where the pods of `cluster` are.
+    """
+
+    authority: Mailbox[ToAuthority]
+    metrics: Metrics
+    identify: Callable[[StreamPort], Caller]
+    trusted: tuple[str, ...]
+    view: Callable[[], ConfigView]
+    cluster: str
+
+
+def build_handlers(terms: Terms) -> Mapping[str, StreamHandler]:
+    """The gRPC method of the CSR service."""
+    return {METHOD: partial(create_certificate, terms=terms)}
+
+
+async def create_certificate(port: StreamPort, *, terms: Terms) -> None:
+    """Serve one call. Raises `RemoteError` for whoever gets no certificate."""
+    terms.metrics.csrs.inc()
+    caller = _identify(port, terms)
+    try:
+        request = await _receive(port, terms)
+        identities = _identities(caller, request, terms)
+        answer: SignedChain | SigningRefused = await ask(
+            terms.authority,
+            lambda reply: SignRequest(
+                csr=request.csr, identities=identities, lifetime=float(request.lifetime), reply=reply
+            ),
+        )
+        signed = _accept(answer, terms)
+    except RemoteError as error:
+        log.warning(
+            "csr_refused", peer=port.peer.address, identities=caller.identities, code=error.code, reason=error.message
+        )
+        raise
+    terms.metrics.certificates_issued.inc()
+    log.info(
+        "certificate_signed",
+        peer=port.peer.address,
+        identities=identities,
+        proof=caller.proof.value,
+        serial=f"{signed.serial:x}",
+        not_after=signed.not_after,
+    )
+    await port.send((encode_response(signed.chain),))
+
+
+def _identify(port: StreamPort, terms: Terms) -> Caller:
+    try:
+        return terms.identify(port)
+    except RemoteError:
+        terms.metrics.unauthenticated.inc()
+        raise
+
+
+async def _receive(port: StreamPort, terms: Terms) -> CertificateRequest:
+    with trio.move_on_after(PATIENCE):
+        message = await port.receive()
+        try:
+            if message is None:
+                raise RemoteError(INVALID_ARGUMENT, "a call without a request")
+            return decode_request(message)
+        except RemoteError:
+            terms.metrics.bad_csrs.inc()
+            raise
+    raise RemoteError(DEADLINE_EXCEEDED, f"no request came within {PATIENCE:.0f} s")
+
+
+def _identities(caller: Caller, request: CertificateRequest, terms: Terms) -> tuple[str, ...]:
+    """Whose certificate it will be: the caller's, or that of somebody for whom it may ask."""
+    if not request.impersonated:
+        return caller.identities
+    objection = find_objection(
+        caller, request.impersonated, trusted=terms.trusted, view=terms.view(), cluster=terms.cluster
+    )
+    if objection is not None:
+        terms.metrics.unauthenticated.inc()
+        log.warning("impersonation_refused", caller=caller.identities, wanted=request.impersonated, reason=objection)
+        raise RemoteError(UNAUTHENTICATED, "request impersonation authentication failure")
+    return (request.impersonated,)
+
+
+def _accept(answer: SignedChain | SigningRefused, terms: Terms) -> SignedChain:
+    match answer:
+        case SignedChain():
+            return answer
+        case SigningRefused(code=code, reason=reason):
+            terms.metrics.unsigned_csrs.labels(_ERRORS.get(code, "CERT_GEN_ERROR")).inc()
+            raise RemoteError(code, reason)
+        case never:
+            assert_never(never)
+
+
+_ERRORS = {INVALID_ARGUMENT: "CSR_ERROR"}
+"""How istiod's metric calls what went wrong."""

@@ -1,0 +1,22 @@
+"""The newest snapshot, for those who only look something up in it: whose trust domain, which pods.
+
+Written by the snapshot builder alone; it outlives it. Whoever must act on a change is told by a message instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from trierarch.push.context import PushContext
+
+
+@dataclass(slots=True)
+class Newest:
+    """Before the first snapshot: that of an empty mesh."""
+
+    context: PushContext = field(default_factory=PushContext)
+
+    @property
+    def trust_domain(self) -> str:
+        """The trust domain of the mesh."""
+        return self.context.mesh.config.trust_domain
