@@ -10,6 +10,7 @@ import click
 import trio
 
 import supervisor
+from actors.authority_files import BadAuthority
 from actors.logs import configure_logs
 from actors.supervision import IntensityExceeded
 from trierarch.cli.checking import check_path, finding_line
@@ -48,6 +49,9 @@ def command(**options: object) -> None:
     configure_logs(settings.log_level)
     try:
         trio.run(serve, settings)
+    except* BadAuthority as group:
+        click.echo(f"trierarch: {group.exceptions[0]}", err=True)
+        raise SystemExit(CANNOT_START) from None
     except* IntensityExceeded as group:
         click.echo(f"trierarch cannot go on: {group.exceptions[0]}", err=True)
         raise SystemExit(GAVE_UP) from None
