@@ -342,7 +342,8 @@ class RequestReceived:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEnded:
     """From the reader of the stream (flow), or from its task when it was cut off (control): there will be no further
-    request. `code` is the gRPC status that the stream should end with, 0 unless the client broke a rule.
+    request. From the scheduler (control), who has nothing for the client. `code` is the gRPC status that the stream
+    should end with, 0 unless the client broke a rule or cannot be served.
     """
 
     reason: str
@@ -395,7 +396,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announce:
-    """From the factory (control), passing on a roll call."""
+    """From the factory (control), passing on a roll call; from the scheduler, who could not place this one before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,6 +66,9 @@ class Metrics:
         self.internal_errors = Counter(
             "pilot_total_xds_internal_errors", "Streams that ended by an error of ours", registry=registry
         )
+        self.contained_errors = Counter(
+            "trierarch_contained_errors", "Errors of ours that cost a piece of work only", ["work"], registry=registry
+        )
         self.largest_request = Gauge("pilot_xds_recv_max", "Largest request in bytes", registry=registry)
         self.rejected_configs = Gauge(
             "pilot_total_rejected_configs", "Documents that are not in force", ["type", "name"], registry=registry

@@ -1,11 +1,12 @@
 """Decides which proxies a snapshot concerns, has their resources built once for each view, and hands out the pushes.
 
 Owns: the fleet (who is connected, with which view), the Sidecar scopes in use, the sets last built for each view, the
-    `PushQueue` and the `Admission` of first configurations.
+    `PushQueue`, the `Admission` of first configurations, and who is stranded.
 Receives: `SnapshotBuilt` from the snapshot builder; `ConnectionOpened`, `TypesWatched`, `FirstConfigurationAcked`,
     `PushWritten` from connections; `ConnectionClosed` from their factory.
-Sends: `Generate` to the generator; `Welcome` and `PushTo` to connections; `PushRecorded` for proxies that are skipped.
-Dies when: a step breaks a rule of its own.
+Sends: `Generate` to the generator; `Welcome`, `PushTo` and `Placed` to connections, `Announce` and `StreamEnded` to
+    those that it cannot place; `PushRecorded` for proxies that are skipped.
+Dies when: a step breaks a rule of its own, but for those that are about one view: that is contained.
 Recovers by: asking the builder for the snapshot again and calling the roll of connections.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 import trio
@@ -34,6 +36,9 @@ from actors.messages import (
     TypesWatched,
     Welcome,
 )
+from actors.stranded import Stranded
+from actors.supervision import attempt
+from actors.tree import Crashed, describe
 from trierarch.envoy.types import TYPE_RULES
 from trierarch.push.admission import Admission
 from trierarch.push.cost import push_size
@@ -124,8 +129,11 @@ class Scheduler:
         self._fleet = Fleet()
         self._mailboxes: dict[str, Mailbox[ToConnection]] = {}
         self._scopes: dict[ScopeKey, SidecarScope] = {}
+        self._scopes_before: dict[ScopeKey, SidecarScope] = {}  # while a new snapshot is taken
         self._built: dict[View, dict[str, ResourceSet]] = {}
         self._due: dict[View, Due] = {}
+        self._owed: dict[View, Due] = {}
+        self._stranded = Stranded(outlets.metrics)
         self._placed: dict[View, int] = {}
 
     async def next_message(self) -> ToPushScheduler | None:
@@ -191,6 +199,7 @@ class Scheduler:
         del self._mailboxes[name]
         self._queue.forget(name)
         self._admission.forget(name)
+        self._stranded.discard(name)
 
     def _count(self, version: str, change: int) -> None:
         self._outlets.metrics.connected.labels(version).inc(change)
@@ -199,11 +208,27 @@ class Scheduler:
         member = self._fleet.get(name)
         if member is None:
             return
-        view = select_view(member.proxy, context)
-        scope = await self._scope(view.outbound.scope, context)
-        self._fleet.place(name, view)
         missed = self._missed(member.snapshot)
+        view = await attempt(partial(self._find_view, member, context))
+        if isinstance(view, Crashed):
+            self._strand(member, view.error, missed, context)
+            return
+        self._stranded.discard(name)
+        self._fleet.place(name, view)
+        scope = self._scopes[view.outbound.scope]
         self._mailboxes[name].post(Welcome(context=context, view=view, scope=scope, request=missed))
+
+    async def _find_view(self, member: Member, context: PushContext) -> View:
+        view = select_view(member.proxy, context)
+        await self._scope(view.outbound.scope, context)
+        return view
+
+    def _strand(self, member: Member, error: Exception, request: PushRequest, context: PushContext) -> None:
+        """A bug of ours leaves this member without a view: nobody else has to notice."""
+        if self._stranded.add(member, self._mailboxes[member.name], error):
+            skipped = {"all": f"cannot be placed: {describe(error)}"}
+            self._outlets.journal.post(PushRecorded(record=self._skip_record(member, request, context, skipped)))
+        self._fleet.displace(member.name)
 
     def _missed(self, snapshot: int) -> PushRequest:
         """What has changed since a snapshot. A client that comes without one has missed nothing."""
@@ -220,29 +245,44 @@ class Scheduler:
         if context is before:
             return  # it was on its way already when it was asked for
         self._outlets.opened()
-        moved = await self._place_members(context) if views_may_differ(before, context) else {}
-        old_scopes, self._scopes = self._scopes, {}
-        for key in self._fleet.scope_keys():
-            await self._scope(key, context, old_scopes.get(key))
+        self._stranded.try_again(self._mailboxes)
+        self._scopes_before, self._scopes = self._scopes, {}
+        moved = await self._place_members(context, request) if views_may_differ(before, context) else {}
         for view in self._fleet.views():
-            key = view.outbound.scope
-            verdict = affects(view, self._scopes[key], old_scopes.get(key), request, context)
-            if isinstance(verdict, Skipped):
+            verdict = await attempt(partial(self._judge, view, request, context))
+            if isinstance(verdict, Crashed):
+                for member in self._fleet.members(view):
+                    self._strand(member, verdict.error, request, context)
+            elif isinstance(verdict, Skipped):
                 await self._skip(view, request, context, verdict.reason)
             else:
-                self._due.setdefault(view, Due()).add(verdict)
+                self._due_of(view).add(verdict)
                 self._placed[view] = context.number
             await trio.lowlevel.checkpoint()
         for name, view in moved.items():
             self._push_moved(name, view, request)
         self._forget_views()
 
-    async def _place_members(self, context: PushContext) -> Mapping[str, View]:
+    async def _judge(self, view: View, request: PushRequest, context: PushContext) -> PushRequest | Skipped:
+        """What of a request concerns a view."""
+        scope = await self._scope(view.outbound.scope, context)
+        return affects(view, scope, self._scopes_before.get(view.outbound.scope), request, context)
+
+    def _due_of(self, view: View) -> Due:
+        """What a view waits for, with what could not be generated for it before."""
+        return self._due.setdefault(view, self._owed.pop(view, Due()))
+
+    async def _place_members(self, context: PushContext, request: PushRequest) -> Mapping[str, View]:
         """Place everybody anew; the members that moved, with the views that they came from."""
         moved = {}
         for count, member in enumerate(self._fleet):
             before = member.view
-            if before is not None and self._fleet.place(member.name, select_view(member.proxy, context)):
+            if before is None:
+                continue
+            view = await attempt(partial(self._find_view, member, context))
+            if isinstance(view, Crashed):
+                self._strand(member, view.error, request, context)
+            elif self._fleet.place(member.name, view):
                 moved[member.name] = before
             if count % MEMBERS_PER_STEP == 0:
                 await trio.lowlevel.checkpoint()
@@ -252,21 +292,23 @@ class Scheduler:
         """What a member watches may be another resource in its new view."""
         member = self._fleet.get(name)
         if member is not None and member.view is not None:
-            waited_for = self._due[before].of(name) if before in self._due else None
+            left = self._due.get(before) or self._owed.get(before)
             moving = moving_request(before, member.view, request)
-            self._due.setdefault(member.view, Due()).add_newcomer(name, waited_for, moving)
+            self._due_of(member.view).add_newcomer(name, left.of(name) if left else None, moving)
 
     def _forget_views(self) -> None:
         """Keep nothing of views that nobody has any more: should one return, it would be out of date."""
+        self._scopes_before = {}
         views = frozenset(self._fleet.views())
         self._built = {view: built for view, built in self._built.items() if view in views}
         self._due = {view: due for view, due in self._due.items() if view in views}
+        self._owed = {view: due for view, due in self._owed.items() if view in views}
         self._placed = {view: number for view, number in self._placed.items() if view in views}
 
-    async def _scope(self, key: ScopeKey, context: PushContext, previous: SidecarScope | None = None) -> SidecarScope:
+    async def _scope(self, key: ScopeKey, context: PushContext) -> SidecarScope:
         scope = self._scopes.get(key)
         if scope is None:
-            steps = build_scope(key, context, previous)
+            steps = build_scope(key, context, self._scopes_before.get(key))
             while scope is None:
                 try:
                     next(steps)
@@ -337,7 +379,8 @@ class Scheduler:
                 self._queue.offer(member.name, request, now, large=own or large[member.delta])
 
     def _report_failure(self, view: View, due: Due, context: PushContext, reason: str) -> None:
-        """The members of a view keep what they have; each is told of in a record."""
+        """The members of a view keep what they have; each is told of in a record. What it was stays owed to them."""
+        self._owed[view] = due
         skipped = {"all": f"cannot be generated: {reason}"}
         for member in self._fleet.members(view):
             request = due.of(member.name)

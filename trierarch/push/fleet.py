@@ -76,6 +76,10 @@ class Fleet:
         self._by_view.setdefault(member.view, {})[name] = None
         return True
 
+    def displace(self, name: str) -> None:
+        """Take a member's view away: it is to be welcomed again."""
+        self._unplace(self._members[name])
+
     def views(self) -> tuple[View, ...]:
         """All views that some member has, in the order in which they came."""
         return tuple(self._by_view)
@@ -103,6 +107,7 @@ class Fleet:
             if not names:
                 del self._by_view[member.view]
                 del self._views[member.view]
+            member.view = None
 
 
 def moving_request(before: View, after: View, request: PushRequest) -> PushRequest:
