@@ -3,6 +3,7 @@
 import pytest
 
 from tests.push.fixtures import built, edited, objects, snapshot, view_of
+from trierarch.config.resolved_names import build_resolved_name
 from trierarch.push.changes import GATEWAYS_KEY
 from trierarch.push.network_gateways import NetworkGateway
 
@@ -109,3 +110,40 @@ def test_other_gateways_are_a_change_of_their_own():
     assert same.network_gateways is before.network_gateways
     assert GATEWAYS_KEY not in same.changed
     assert GATEWAYS_KEY in built(edited(view, EAST + PORTS + "externalIPs: [203.0.113.9]}"), same).changed
+
+
+def resolved(name, *addresses):
+    """The object that says which addresses a name has."""
+    return build_resolved_name(name, addresses, "dns")
+
+
+def test_a_name_stands_for_its_addresses():
+    """Of both families; with each port, network and cluster that has it. Who is to be looked up is told."""
+    before = built(
+        view_of(
+            EAST + PORTS + "status: {loadBalancer: {ingress: [{hostname: east.example}]}}}",
+            "MeshNetworks mesh: {networks: {near: {gateways: [{address: east.example, port: 443}, "
+            "{address: west.example, port: 443}, {address: nowhere.example}, {address: 203.0.113.9, port: 443}]}}}",
+        )
+    )
+    assert {each.address for each in before.network_gateways.known} == {"203.0.113.9"}
+    assert before.network_gateways.names == {"east.example", "west.example"}
+    view, _ = before.view.apply(
+        [resolved("east.example", "192.0.2.1", "2001:db8::1"), resolved("other.example", "::1")]
+    )
+    after = built(view, before).network_gateways
+    assert after.known == {
+        NetworkGateway("203.0.113.9", 443, "near"),
+        *(NetworkGateway(address, 443, "near") for address in ("192.0.2.1", "2001:db8::1")),
+        *(NetworkGateway(address, 15443, "far", "Kubernetes") for address in ("192.0.2.1", "2001:db8::1")),
+    }
+    assert after.names == before.network_gateways.names
+
+
+def test_a_name_alone_changes_nothing_for_proxies():
+    """As long as nobody has looked it up."""
+    gateway = "MeshNetworks mesh: {networks: {far: {gateways: [{address: %s, port: 443}]}}}"
+    before = built(view_of(gateway % "a.example"))
+    after = built(edited(before.view, gateway % "b.example"), before)
+    assert after.network_gateways.names == {"b.example"}
+    assert GATEWAYS_KEY not in after.changed

@@ -41,7 +41,7 @@ def changed_config_keys(old: PushContext, new: PushContext) -> Steps[frozenset[C
 
 def _object_changes(old: PushContext, new: PushContext) -> Iterator[ConfigKey]:
     """Kinds that show as they are."""
-    if old.network_gateways is not new.network_gateways:
+    if old.network_gateways.known != new.network_gateways.known:
         yield GATEWAYS_KEY
     yield from map(config_key, changed_keys(old.destination_rules.sources, new.destination_rules.sources))
     yield from map(config_key, changed_keys(old.sidecars.sources, new.sidecars.sources))

@@ -1,7 +1,8 @@
 """Gateways between networks: where an endpoint is reached from a network that is not its own (networking.md §3.4).
 
-MeshNetworks names them by address or by service; a Service may also declare itself one by a label. What a client does
-with them is decided where its endpoints are built (`envoy/split_horizon.py`).
+MeshNetworks names them by address or by service; a Service may also declare itself one by a label. Where one is known
+by a name only, the section says so (`names`), and the addresses come in as objects of whoever looks names up. What a
+client does with gateways is decided where its endpoints are built (`envoy/split_horizon.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from trierarch.config import labels as names
 from trierarch.config.hosts import is_ip_address
 from trierarch.config.mesh_networks import FromRegistry, GatewayAddress, RegistryServiceName
+from trierarch.config.resolved_names import key_of
 from trierarch.push.registries import service_hostname
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from trierarch.config.kubernetes import Service as KubernetesService
     from trierarch.config.mesh_networks import MeshNetworks
     from trierarch.config.objects import ConfigObject, ObjectKey
+    from trierarch.config.resolved_names import ResolvedName
     from trierarch.push.mesh import Mesh
     from trierarch.push.steps import Steps
 
@@ -45,16 +48,17 @@ class NetworkGateway(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NetworkGateways:
-    """The section of the snapshot; a new object only if there are other gateways than before.
+    """The section of the snapshot; a new object only if there are other gateways or names than before.
 
-    The tuples are sorted by address and port. `scale` is the least common multiple of their lengths: weights times
-    `scale` can be shared out among the gateways of any network without a remainder.
+    `names`: those to be looked up. The tuples are sorted by address and port. `scale` is the least common multiple of
+    their lengths: weights times `scale` can be shared out among the gateways of any network without a remainder.
     """
 
     known: frozenset[NetworkGateway] = frozenset()
     by_network: Mapping[str, tuple[NetworkGateway, ...]] = field(default_factory=dict)
     by_cluster: Mapping[tuple[str, str], tuple[NetworkGateway, ...]] = field(default_factory=dict)
     scale: int = 1
+    names: frozenset[str] = frozenset()
 
     def to(self, network: str, cluster: str) -> tuple[NetworkGateway, ...]:
         """The entrances to a network, of the endpoint's own cluster if there are any."""
@@ -67,22 +71,35 @@ class NetworkGatewaysInputs(NamedTuple):
     mesh: Mesh
     services: Mapping[ObjectKey, ConfigObject[KubernetesService]]
     nodes: Mapping[ObjectKey, ConfigObject[Node]]
+    resolved: Mapping[ObjectKey, ConfigObject[ResolvedName]]
 
 
 def build_network_gateways(inputs: NetworkGatewaysInputs, previous: NetworkGateways) -> Steps[NetworkGateways]:
-    """All gateways with an IP address and a port."""
-    found = [*_of_mesh_networks(inputs.mesh.networks), *_of_services(inputs)]
+    """All gateways with a port and an address, be it one that their name stands for."""
+    found = [each for each in (*_of_mesh_networks(inputs.mesh.networks), *_of_services(inputs)) if each.port]
     yield
-    known = frozenset(gateway for gateway in found if gateway.port and is_ip_address(gateway.address))
-    return previous if known == previous.known else index_gateways(known)
+    named = [each for each in found if not is_ip_address(each.address)]
+    known = frozenset((*(each for each in found if is_ip_address(each.address)), *_looked_up(named, inputs)))
+    names = frozenset(each.address for each in named)
+    if (known, names) == (previous.known, previous.names):
+        return previous
+    return index_gateways(known, names)
 
 
-def index_gateways(known: frozenset[NetworkGateway]) -> NetworkGateways:
+def _looked_up(named: Iterable[NetworkGateway], inputs: NetworkGatewaysInputs) -> Iterator[NetworkGateway]:
+    """Gateways known by name, at each of its addresses; nothing for a name that nobody has looked up."""
+    for gateway in named:
+        resolved = inputs.resolved.get(key_of(gateway.address))
+        for address in resolved.spec.addresses if resolved is not None else ():
+            yield gateway._replace(address=address)
+
+
+def index_gateways(known: frozenset[NetworkGateway], names: frozenset[str] = frozenset()) -> NetworkGateways:
     """The section that holds these gateways."""
     by_network = _grouped((gateway.network, gateway) for gateway in known)
     by_cluster = _grouped(((gateway.network, gateway.cluster), gateway) for gateway in known)
     counts = [len(group) for group in (*by_network.values(), *by_cluster.values())]
-    return NetworkGateways(known=known, by_network=by_network, by_cluster=by_cluster, scale=lcm(*counts))
+    return NetworkGateways(known=known, by_network=by_network, by_cluster=by_cluster, scale=lcm(*counts), names=names)
 
 
 def _grouped(pairs: Iterable[tuple[GroupT, NetworkGateway]]) -> dict[GroupT, tuple[NetworkGateway, ...]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from trierarch.config import resolved_names
 from trierarch.push.authentication import AuthenticationInputs, build_authentication
 from trierarch.push.authorization import AuthorizationInputs, build_authorization
 from trierarch.push.changes import changed_config_keys
@@ -72,7 +73,10 @@ def _endpoints(context: PushContext) -> EndpointsInputs:
 
 
 def _network_gateways(context: PushContext) -> NetworkGatewaysInputs:
-    return NetworkGatewaysInputs(context.mesh, context.view.table("Service"), context.view.table("Node"))
+    view = context.view
+    return NetworkGatewaysInputs(
+        context.mesh, view.table("Service"), view.table("Node"), view.table(resolved_names.KIND)
+    )
 
 
 def _mesh_routes(context: PushContext) -> MeshRoutesInputs:

@@ -22,6 +22,7 @@ BY_KIND: Mapping[str, str] = {
     "Secret": "secret",
     "MeshConfig": "global",
     "MeshNetworks": "networks",
+    "ResolvedName": "networks",
 }
 """Kind to reason; what is not here is "config"."""
 
