@@ -1,7 +1,7 @@
 """Listeners of proxyless gRPC servers: how a server is to treat the connections to its ports (networking.md §4.11).
 
 A server asks by the address that it listens on. A port has one chain: gRPC tells mutual TLS and plaintext apart by
-nothing but what it is told to expect. Authorisation filters will stand before the router.
+nothing but what it is told to expect.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from protocol.proto.envoy.extensions.filters.network.http_connection_manager.v3 
 )
 from trierarch.config.peer_authentication import MutualTlsMode
 from trierarch.envoy.addresses import build_address
+from trierarch.envoy.grpc_rbac import build_grpc_rbac
 from trierarch.envoy.grpc_tls import build_server_socket
 from trierarch.envoy.http_filters import ROUTER
 from trierarch.envoy.packing import encode_resource, pack
+from trierarch.envoy.rbac import Access, select_access
 from trierarch.envoy.units import Plan, Unit
 from trierarch.envoy.virtual_host_domains import bracketed
 from trierarch.push.model import PortProtocol
@@ -43,25 +45,27 @@ ANYWHERE = ("0.0.0.0", "::", "127.0.0.1", "::1")
 
 
 class ServedPort(NamedTuple):
-    """A port of a server. `mutual`: with mutual TLS, else in plaintext."""
+    """A port of a server. `mutual`: with mutual TLS, else in plaintext; `access`: who may do what there."""
 
     addresses: tuple[str, ...]
     number: int
     mutual: bool
+    access: Access
 
 
-def plan_grpc_servers(key: InboundKey, _scope: SidecarScope, _context: PushContext) -> Plan:
+def plan_grpc_servers(key: InboundKey, _scope: SidecarScope, context: PushContext) -> Plan:
     """One unit for each target port of the workload."""
     ports = sorted({target.target_port for target in key.targets if target.protocol is not PortProtocol.UDP})
+    access = select_access(key, context.mesh)
     has_certificates = key.capabilities.secrets is not SecretSource.NONE
     for number in ports:
         mutual = has_certificates and key.peers.at(number) is MutualTlsMode.STRICT
-        yield Unit(build_served_port, ServedPort((*ANYWHERE, key.address), number, mutual))
+        yield Unit(build_served_port, ServedPort((*ANYWHERE, key.address), number, mutual, access))
 
 
 def build_served_port(port: ServedPort) -> tuple[Resource, ...]:
     """The same listener for each address that it may be asked for by."""
-    chain = _build_chain(mutual=port.mutual)
+    chain = _build_chain(port)
     return tuple(_build_listener(address, port.number, chain) for address in port.addresses)
 
 
@@ -70,15 +74,14 @@ def _build_listener(address: str, port: int, chain: FilterChain) -> Resource:
     return encode_resource(name, Listener(name=name, address=build_address(address, port), filter_chains=[chain]))
 
 
-def _build_chain(*, mutual: bool) -> FilterChain:
-    kind = "mtls" if mutual else "plaintext"
-    manager = HttpConnectionManager(
-        route_config=_own_routes(), http_filters=[HttpFilter(name=ROUTER, typed_config=pack(Router()))]
-    )
+def _build_chain(port: ServedPort) -> FilterChain:
+    kind = "mtls" if port.mutual else "plaintext"
+    router = HttpFilter(name=ROUTER, typed_config=pack(Router()))
+    manager = HttpConnectionManager(route_config=_own_routes(), http_filters=[*build_grpc_rbac(port.access), router])
     return FilterChain(
         name=f"inbound-{kind}",
         filters=[Filter(name=f"inbound-hcm{kind}", typed_config=pack(manager))],
-        transport_socket=build_server_socket() if mutual else None,
+        transport_socket=build_server_socket() if port.mutual else None,
     )
 
 

@@ -8,7 +8,7 @@ decided by who builds the chain. Filters are built once for all chains with the 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from protocol.proto.envoy.config.listener.v3 import Filter
 from protocol.proto.envoy.config.rbac.v3 import Policy, RbacAction
@@ -35,9 +35,9 @@ from trierarch.envoy.rbac_rules import NEVER, build_policy
 from trierarch.push.authorization import UNRESTRICTED, Authorizer, BadAuthorizer, WorkloadPolicies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from trierarch.config.authorization_policy import AuthorizationPolicy
+    from trierarch.config.authorization_policy import AuthorizationPolicy, Rule
     from trierarch.config.objects import ConfigObject
     from trierarch.envoy.trust_domains import TrustDomains
     from trierarch.push.authorization import CustomPolicies, Policies
@@ -56,6 +56,9 @@ _ACTIONS = {
     Action.AUDIT: RbacAction.LOG,
     Action.CUSTOM: RbacAction.DENY,
 }
+
+
+RuleName: TypeAlias = "Callable[[ConfigObject[AuthorizationPolicy], int], str]"
 
 
 class Access(NamedTuple):
@@ -162,13 +165,14 @@ def _rules_of(action: Action, policies: Policies, domains: TrustDomains, *, tcp:
 
 def _custom_rules(custom: CustomPolicies, domains: TrustDomains, *, tcp: bool) -> FilterRules:
     """What notes that the provider must be asked; if it cannot be, what denies instead."""
-    prefix = policy_prefix(custom.provider)
-    if isinstance(custom.authorizer, BadAuthorizer):
-        ending = DENIED_FOR_BAD_PROVIDER
-        rules = build_rules(Action.CUSTOM, custom.policies, domains, tcp=tcp, prefix=f"{prefix}-", ending=ending)
-        return FilterRules(rules, None)
-    rules = build_rules(Action.CUSTOM, custom.policies, domains, tcp=tcp, prefix=f"{prefix}-")
-    return FilterRules(None, rules, SHADOW_PREFIX)
+    bad = isinstance(custom.authorizer, BadAuthorizer)
+
+    def name(policy: ConfigObject[AuthorizationPolicy], index: int) -> str:
+        ending = DENIED_FOR_BAD_PROVIDER if bad else ""
+        return f"{policy_prefix(custom.provider)}-{rule_name(policy, index)}{ending}"
+
+    rules = build_rules(Action.CUSTOM, custom.policies, domains, tcp=tcp, name=name)
+    return FilterRules(rules, None) if bad else FilterRules(None, rules, SHADOW_PREFIX)
 
 
 def is_tried(policy: ConfigObject[AuthorizationPolicy]) -> bool:
@@ -176,24 +180,30 @@ def is_tried(policy: ConfigObject[AuthorizationPolicy]) -> bool:
     return policy.annotations.get(DRY_RUN, "")[:1] in ("1", "t", "T")
 
 
+def rule_name(policy: ConfigObject[AuthorizationPolicy], index: int) -> str:
+    """What a rule of a policy is called in filters, and so in logs and statistics."""
+    return f"ns[{policy.key.namespace}]-policy[{policy.key.name}]-rule[{index}]"
+
+
 def build_rules(
     action: Action,
     policies: Sequence[ConfigObject[AuthorizationPolicy]],
     domains: TrustDomains,
     *,
-    tcp: bool,
-    prefix: str = "",
-    ending: str = "",
+    tcp: bool = False,
+    name: RuleName = rule_name,
 ) -> Rules:
     """The rules of all policies of an action. A policy without rules is there as one that matches nothing."""
-    built: dict[str, Policy] = {}
+    built = {name(policy, 0): NEVER for policy in policies if not policy.spec.rules}
     for policy in policies:
-        name = f"{prefix}ns[{policy.key.namespace}]-policy[{policy.key.name}]-rule"
-        if not policy.spec.rules:
-            built[f"{name}[0]{ending}"] = NEVER
         for index, rule in enumerate(policy.spec.rules):
-            facts = select_facts(rule, Reading(policy.key.namespace, domains))
-            found = build_policy(facts, tcp=tcp, lenient=action is not Action.ALLOW)
+            found = _build_rule(rule, policy, domains, tcp=tcp, lenient=action is not Action.ALLOW)
             if found is not None:
-                built[f"{name}[{index}]{ending}"] = found
+                built[name(policy, index)] = found
     return Rules(action=_ACTIONS[action], policies=built)
+
+
+def _build_rule(
+    rule: Rule, policy: ConfigObject[AuthorizationPolicy], domains: TrustDomains, *, tcp: bool, lenient: bool
+) -> Policy | None:
+    return build_policy(select_facts(rule, Reading(policy.key.namespace, domains)), tcp=tcp, lenient=lenient)
