@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from trierarch.config import scalars
 from trierarch.identity.rules import Network, TokenRule, parse_jwt_rule, parse_networks
-from trierarch.push.mesh import Features
+from trierarch.push.mesh import Features, KeyFetching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,6 +60,14 @@ def parse_address(text: str) -> str:
     if not colon or not port.isdigit() or int(port) > 65535:
         raise ValueError(f"{text!r} is not HOST:PORT")
     return f"{host or '127.0.0.1'}:{port}"
+
+
+def parse_key_fetching(text: str) -> KeyFetching:
+    """A mode by its name, or as the switch that it once was."""
+    lowered = text.strip().lower()
+    if lowered in {mode.value for mode in KeyFetching}:
+        return KeyFetching(lowered)
+    return KeyFetching.SHARED if parse_bool(text) else KeyFetching.OURS
 
 
 def parse_clusters(text: str) -> tuple[tuple[str, str], ...]:
@@ -231,6 +239,12 @@ class Settings:
     debounce_endpoints: bool = setting(
         True, parse_bool, "hold endpoint changes back too", variable="PILOT_ENABLE_EDS_DEBOUNCE"
     )
+    resolve_gateways: bool = setting(
+        True,
+        parse_bool,
+        "look up the names by which gateways between networks are known",
+        variable="RESOLVE_HOSTNAME_GATEWAYS",
+    )
     push_throttle: int = setting(
         0, int, "large pushes in flight at a time; 0: by the number of cores", variable="PILOT_PUSH_THROTTLE"
     )
@@ -318,6 +332,12 @@ class Settings:
         parse_bool,
         "a workload may ask several external authorizers",
         variable="PILOT_ENABLE_MULTIPLE_CUSTOM_AUTHZ_PROVIDERS",
+    )
+    jwks_fetching: KeyFetching = setting(  # noqa: RUF009 - an enumeration's member does not change
+        KeyFetching.OURS,
+        parse_key_fetching,
+        "who fetches the keys of token issuers: istiod (or false), hybrid (or true), envoy",
+        variable="PILOT_JWT_ENABLE_REMOTE_JWKS",
     )
 
     @property

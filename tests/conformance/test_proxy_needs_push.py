@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(
 ROOT, OWN, OTHER = "rootns", "ns", "ns1"
 CONTEXT = snapshot(f"MeshConfig mesh: {{rootNamespace: {ROOT}}}")
 VIEW = select_view(sidecar(namespace=OWN), CONTEXT)
-IN_VIEWS = ("AuthorizationPolicy",)
+IN_VIEWS = ("AuthorizationPolicy", "RequestAuthentication")
 """Kinds that concern no proxy that stays in its view: here the view has none of them, before and after."""
 NEVER_FOR_SIDECARS = ("Gateway", "Address")
 

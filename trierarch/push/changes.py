@@ -47,6 +47,7 @@ def _object_changes(old: PushContext, new: PushContext) -> Iterator[ConfigKey]:
     yield from map(config_key, changed_keys(old.sidecars.sources, new.sidecars.sources))
     yield from map(config_key, changed_keys(old.authentication.sources, new.authentication.sources))
     yield from map(config_key, changed_keys(old.authorization.policies.table, new.authorization.policies.table))
+    yield from map(config_key, changed_keys(old.request_authentications.rules, new.request_authentications.rules))
 
 
 def _service_changes(old: PushContext, new: PushContext) -> Iterator[ConfigKey]:

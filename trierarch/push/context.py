@@ -18,6 +18,7 @@ from trierarch.push.endpoints import Endpoints
 from trierarch.push.mesh import ContextSettings, Mesh
 from trierarch.push.mesh_routes import MeshRoutes
 from trierarch.push.network_gateways import NetworkGateways
+from trierarch.push.request_authentication import RequestAuthentications
 from trierarch.push.routing import VirtualServices
 from trierarch.push.selectors import Selectors
 from trierarch.push.services import Services
@@ -52,6 +53,7 @@ class PushContext:
     sidecars: Sidecars = field(default_factory=Sidecars)
     authentication: Authentication = field(default_factory=Authentication)
     authorization: Authorization = field(default_factory=Authorization)
+    request_authentications: RequestAuthentications = field(default_factory=RequestAuthentications)
     selectors: Selectors = field(default_factory=Selectors)
     dead_ends: DeadEnds = field(default_factory=DeadEnds)
     changed: frozenset[ConfigKey] = frozenset()

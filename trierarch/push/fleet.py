@@ -113,12 +113,12 @@ class Fleet:
 def moving_request(before: View, after: View, request: PushRequest) -> PushRequest:
     """The request for a member that came from another view by this change.
 
-    If only its Sidecar or its policies are others, that is as if these had changed. Else anything may be another
-    resource.
+    If only its Sidecar, its policies or whose tokens it understands are others, that is as if these had changed. Else
+    anything may be another resource.
     """
-    scope, policies = after.outbound.scope, after.inbound.policies
+    scope, policies, tokens = after.outbound.scope, after.inbound.policies, after.inbound.tokens
     outbound = replace(before.outbound, scope=scope)
-    inbound = replace(before.inbound, scope=after.inbound.scope, policies=policies)
+    inbound = replace(before.inbound, scope=after.inbound.scope, policies=policies, tokens=tokens)
     if View(outbound=outbound, inbound=inbound) != after:
         return replace(request, forced=True)
     moved_by = set()
@@ -126,6 +126,8 @@ def moving_request(before: View, after: View, request: PushRequest) -> PushReque
         moved_by.add(ConfigKey("Sidecar", scope.namespace, scope.sidecar.name if scope.sidecar else ""))
     if policies != before.inbound.policies:
         moved_by.add(ConfigKey("AuthorizationPolicy", scope.namespace, ""))
+    if tokens != before.inbound.tokens:
+        moved_by.add(ConfigKey("RequestAuthentication", scope.namespace, ""))
     return replace(request, keys=request.keys | moved_by)
 
 

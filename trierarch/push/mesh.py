@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.config.mesh_config import MeshConfig
@@ -13,6 +14,16 @@ if TYPE_CHECKING:
 
     from trierarch.config.objects import AnyObject, ConfigObject, ObjectKey
     from trierarch.push.steps import Steps
+
+
+class KeyFetching(Enum):
+    """Who fetches the keys of token issuers: the control plane, or Envoy if a service of the mesh has them, or Envoy
+    always (networking.md §6.2).
+    """
+
+    OURS = "istiod"
+    SHARED = "hybrid"
+    ENVOYS = "envoy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +48,7 @@ class Features:
     http10: bool = False
     skip_trust_domain_check: bool = False
     several_authorizers: bool = False
+    jwks_fetching: KeyFetching = KeyFetching.OURS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,16 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from trierarch.config import resolved_names
+from trierarch.config import key_sets, resolved_names
 from trierarch.push.authentication import AuthenticationInputs, build_authentication
 from trierarch.push.authorization import AuthorizationInputs, build_authorization
 from trierarch.push.changes import changed_config_keys
 from trierarch.push.context import PushContext
 from trierarch.push.dead_ends import DeadEndsInputs, build_dead_ends
 from trierarch.push.endpoints import EndpointsInputs, build_endpoints
-from trierarch.push.mesh import ContextSettings, MeshInputs, build_mesh
+from trierarch.push.mesh import ContextSettings, KeyFetching, MeshInputs, build_mesh
 from trierarch.push.mesh_routes import MeshRoutesInputs, build_mesh_routes
 from trierarch.push.network_gateways import NetworkGatewaysInputs, build_network_gateways
+from trierarch.push.request_authentication import RequestAuthenticationsInputs, build_request_authentications
 from trierarch.push.routing import RoutingInputs, build_virtual_services
 from trierarch.push.rule_merging import RulesInputs, build_destination_rules
 from trierarch.push.selectors import SelectorsInputs, build_selectors
@@ -104,6 +105,12 @@ def _authorization(context: PushContext) -> AuthorizationInputs:
     return AuthorizationInputs(context.mesh, context.services, context.view.table("AuthorizationPolicy"))
 
 
+def _request_authentications(context: PushContext) -> RequestAuthenticationsInputs:
+    mesh, view = context.mesh, context.view
+    services = None if mesh.features.jwks_fetching is KeyFetching.OURS else context.services
+    return RequestAuthenticationsInputs(mesh, services, view.table("RequestAuthentication"), view.table(key_sets.KIND))
+
+
 def _selectors(context: PushContext) -> SelectorsInputs:
     return SelectorsInputs(context.mesh, context.services, context.virtual_services, context.destination_rules)
 
@@ -124,6 +131,7 @@ PROCESSORS = (
     Processor("sidecars", _sidecars, build_sidecars),
     Processor("authentication", _authentication, build_authentication),
     Processor("authorization", _authorization, build_authorization),
+    Processor("request_authentications", _request_authentications, build_request_authentications),
     Processor("selectors", _selectors, build_selectors),
     Processor("dead_ends", _dead_ends, build_dead_ends),
 )
@@ -161,4 +169,5 @@ def _findings(context: PushContext) -> Iterator[Finding]:
     yield from context.sidecars.remarks
     yield from context.authentication.remarks
     yield from context.authorization.remarks
+    yield from context.request_authentications.remarks
     yield from context.dead_ends.remarks

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from trierarch.push.sidecar_scope import SidecarScope
     from trierarch.push.view import View
 
-SEEN_IN_VIEWS = frozenset({"AuthorizationPolicy"})
+SEEN_IN_VIEWS = frozenset({"AuthorizationPolicy", "RequestAuthentication"})
 """Kinds whose objects are in the views of those they apply to: whom a change concerns, it moves to another view."""
 
-NAMESPACED_POLICIES = frozenset({"EnvoyFilter", "RequestAuthentication", "WasmPlugin", "TrafficExtension", "Telemetry"})
+NAMESPACED_POLICIES = frozenset({"EnvoyFilter", "WasmPlugin", "TrafficExtension", "Telemetry"})
 """Kinds that apply to workloads of their own namespace, or to all from the root namespace."""
 
 SCOPED = frozenset({"ServiceEntry", "Endpoints", "VirtualService", "DestinationRule", "Sidecar", "PeerAuthentication"})

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from trierarch.push.context import PushContext
     from trierarch.push.model import Endpoint, ServiceTarget
     from trierarch.push.proxy import Capabilities, IPMode, Proxy
+    from trierarch.push.request_authentication import TokenRules
     from trierarch.push.telemetry import Telemetry
     from trierarch.push.workloads import WorkloadInstance
 
@@ -115,7 +116,7 @@ class InboundKey(HashedOnce):
 
     `address` is the proxy's first IP where the configuration names it (mode NONE, Sidecar ingress without bind or with
     defaultEndpoint 0.0.0.0, gRPC servers), else "". `peers`: which connections it accepts, `policies`: who may do what
-    there. `headers`, `connections` and `exact_balance`: as for the outbound key.
+    there, `tokens`: whose tokens it understands. `headers`, `connections` and `exact_balance`: as for the outbound key.
     """
 
     type: ProxyType
@@ -130,6 +131,7 @@ class InboundKey(HashedOnce):
     istio_version: str
     peers: PeerModes = BOTH_KINDS
     policies: WorkloadPolicies = UNRESTRICTED
+    tokens: TokenRules = ()
     exact_balance: bool = False
     headers: ProxyHeaders | None = None
     connections: ConnectionSettings | None = None
@@ -180,6 +182,7 @@ def select_view(proxy: Proxy, context: PushContext) -> View:
             istio_version=proxy.istio_version,
             peers=_peers(proxy, labels, context),
             policies=context.authorization.of(proxy.namespace, labels.items()),
+            tokens=context.request_authentications.of(proxy.namespace, labels.items()),
             exact_balance=proxy.balances_inbound,
             headers=proxy.headers,
             connections=proxy.connections,
@@ -189,12 +192,22 @@ def select_view(proxy: Proxy, context: PushContext) -> View:
     )
 
 
+_TELLING = (
+    "mesh",
+    "workloads",
+    "services",
+    "sidecars",
+    "authentication",
+    "authorization",
+    "request_authentications",
+    "selectors",
+)
+"""Sections of a snapshot that may decide a view."""
+
+
 def views_may_differ(before: PushContext | None, after: PushContext) -> bool:
     """Whether some proxy may have another view in the second snapshot: cheap, and never wrongly no."""
-    if before is None or any(
-        getattr(before, section) is not getattr(after, section)
-        for section in ("mesh", "workloads", "services", "sidecars", "authentication", "authorization", "selectors")
-    ):
+    if before is None or any(getattr(before, section) is not getattr(after, section) for section in _TELLING):
         return True
     old, new, services = before.endpoints, after.endpoints, after.services
     telling = chain(services.direct, services.external, services.unselected)  # the others tell nothing of proxies
