@@ -48,10 +48,12 @@ def intermediate(
         .issuer_name(above.certificate.subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(moment(now))
+        .not_valid_before(moment(now - 3600))
         .not_valid_after(moment(now + lifetime))
         .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
         .add_extension(key_usage("key_cert_sign"), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(above.key.public_key()), critical=False)
         .sign(above.key, hashes.SHA256())
     )
     return certificate, key
