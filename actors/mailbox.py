@@ -1,10 +1,10 @@
 """Mailboxes: how actors are reached. Made by the wiring, never by an actor, and outlive it.
 
-A mailbox has two bounded lanes over trio memory channels. *Flow* runs towards the proxies: `await send` is the
-backpressure. *Control* runs the other way: `post` never waits, and a full lane is a bug of ours, for its size follows
-from the credits handed out. trio cannot wait on two channels at once, so the owner waits beside them, is woken by
-whoever puts something in, and then drains control before flow. One lane would deadlock: a restarted debouncer asks
-intake to resend while intake waits to send to it.
+A mailbox has two bounded lanes. *Flow*, a trio memory channel, runs towards the proxies: `await send` is the
+backpressure. *Control*, a queue, runs the other way: `post` never waits, and a full lane is a bug of ours, for its size
+follows from the credits handed out. The owner waits beside the lanes, is woken by whoever puts something in, and then
+drains control before flow. One lane would deadlock: a restarted debouncer asks intake to resend while intake waits to
+send to it.
 
 When an actor dies its mailbox stays: senders notice nothing, queued messages wait for the successor, and only the
 message that was being handled is lost (which also drops a poisonous one).
@@ -12,6 +12,7 @@ message that was being handled is lost (which also drops a poisonous one).
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -45,25 +46,31 @@ class Mailbox(Generic[MessageT]):
     def __init__(self, name: str, *, flow: int = 10, control: int = 1000) -> None:
         self.name = name
         self._flow_in, self._flow_out = trio.open_memory_channel[MessageT](flow)
-        self._control_in, self._control_out = trio.open_memory_channel[MessageT](control)
+        self._control: deque[MessageT] = deque()
+        self._control_capacity = control
         self._idle = trio.lowlevel.ParkingLot()
         self._sent = 0
         self._received = 0
 
     async def send(self, message: MessageT) -> None:
-        """Put a message into the flow lane; waits while it is full."""
-        await self._flow_in.send(message)
-        self._sent += 1
-        self._idle.unpark()
+        """Put a message into the flow lane; waits while it is full. Not a checkpoint if there is room."""
+        try:
+            self._flow_in.send_nowait(message)
+        except trio.WouldBlock:
+            await self._flow_in.send(message)
+        self._wake()
 
     def post(self, message: MessageT) -> None:
         """Put a message into the control lane. Raises `LocalError` if it is full."""
-        try:
-            self._control_in.send_nowait(message)
-        except trio.WouldBlock:
-            raise LocalError(f"control lane of {self.name} is full") from None
+        if len(self._control) >= self._control_capacity:
+            raise LocalError(f"control lane of {self.name} is full")
+        self._control.append(message)
+        self._wake()
+
+    def _wake(self) -> None:
         self._sent += 1
-        self._idle.unpark()
+        if self._idle:
+            self._idle.unpark()
 
     async def receive(self) -> MessageT:
         """The next message, control before flow. A checkpoint, but only one; a cancelled receive loses nothing."""
@@ -77,14 +84,12 @@ class Mailbox(Generic[MessageT]):
 
     def receive_nowait(self) -> MessageT | None:
         """The next message if there is one, else None. Not a checkpoint."""
-        for lane in (self._control_out, self._flow_out):
-            try:
-                message = lane.receive_nowait()
-            except trio.WouldBlock:
-                continue
-            self._received += 1
-            return message
-        return None
+        try:
+            message = self._control.popleft() if self._control else self._flow_out.receive_nowait()
+        except trio.WouldBlock:
+            return None
+        self._received += 1
+        return message
 
     def waiting(self, limit: int) -> Iterator[MessageT]:
         """Messages that are there, so many at most, for an owner who handles each in no time. Not a checkpoint."""
@@ -96,13 +101,13 @@ class Mailbox(Generic[MessageT]):
 
     def statistics(self) -> MailboxStatistics:
         """How full the lanes are."""
-        flow, control = self._flow_in.statistics(), self._control_in.statistics()
+        flow = self._flow_in.statistics()
         return MailboxStatistics(
             name=self.name,
             flow=flow.current_buffer_used,
             flow_capacity=int(flow.max_buffer_size),
-            control=control.current_buffer_used,
-            control_capacity=int(control.max_buffer_size),
+            control=len(self._control),
+            control_capacity=self._control_capacity,
             received=self._received,
         )
 

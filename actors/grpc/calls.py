@@ -91,9 +91,12 @@ class Call:
     async def receive(self) -> bytes | None:
         """Wait for the next message; None once the peer has sent its last one."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        message = await self._stream.buffer.read_message()
+        buffer = self._stream.buffer
+        waits = buffer.waits
+        message = await buffer.read_message()
         self._stream.connection.messages_received += message is not None
-        await trio.lowlevel.cancel_shielded_checkpoint()  # a message that was taken is not lost
+        if buffer.waits == waits:
+            await trio.lowlevel.cancel_shielded_checkpoint()  # a message that was taken is not lost
         return message
 
     async def send(self, buffers: Sequence[bytes]) -> None:

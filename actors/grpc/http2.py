@@ -103,8 +103,8 @@ class TrioStream(protocol.Stream):
     async def send_message(self, buffers: Sequence[bytes]) -> None:
         """Send one gRPC message whose body is `buffers`, a batch at a time, as the windows and the transport admit.
 
-        Returns when its last byte is in the transport. Cancelled earlier, it has sent nothing or is `cut_off`.
-        Raises `StreamClosed`, and `RemoteError` if the peer does not take it in time.
+        Returns when its last byte is in the transport; not a checkpoint if that is at once. Cancelled earlier, it has
+        sent nothing or is `cut_off`. Raises `StreamClosed`, and `RemoteError` if the peer does not take it in time.
         """
         if self._sending or self.cut_off:
             raise LocalError("a message was begun before the one before it was complete")
@@ -112,6 +112,8 @@ class TrioStream(protocol.Stream):
         try:
             frames = DataFrames(self.id, prefixed(buffers))
             deadline = trio.current_time() + self._limits.time_for(frames.remaining)
+            await trio.lowlevel.checkpoint_if_cancelled()
+            self._send_batch(frames, await self._wait_for_window(deadline))
             while frames.remaining:
                 await trio.lowlevel.checkpoint()
                 self._send_batch(frames, await self._wait_for_window(deadline))

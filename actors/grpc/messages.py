@@ -34,6 +34,8 @@ class MessageBuffer(Buffer):
         self._ended = False
         self._closed: str | None = None
         self._changed = Flag()
+        self.waits = 0
+        """How often a reader had to wait."""
 
     def add(self, data: bytes, ack_size: int) -> None:
         """Bytes arrived; `ack_size` is what they took of the window (padding counts)."""
@@ -118,6 +120,10 @@ class MessageBuffer(Buffer):
         return True
 
     async def _wait(self, deadline: float) -> None:
+        self.waits += 1
+        if deadline == inf:
+            await self._changed.wait()
+            return
         with trio.move_on_at(deadline) as waiting:
             await self._changed.wait()
         if waiting.cancelled_caught:
