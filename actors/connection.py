@@ -12,7 +12,9 @@ Recovers by: going on from the last session in its slot, which then owes the cli
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, assert_never
@@ -56,7 +58,7 @@ from trierarch.push.request import PushRequest
 from trierarch.push.status import Outcome, PushRecord, TypeSent, record_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from actors.mailbox import Mailbox
     from actors.messages import ToConnection, ToGenerator, ToJournal, ToPushScheduler
@@ -74,6 +76,9 @@ INVALID_ARGUMENT, PERMISSION_DENIED, FAILED_PRECONDITION, UNAVAILABLE, UNAUTHENT
 _ASKED = PushRequest(reasons={"proxyrequest": 1})
 _RETURNED = PushRequest(reasons={"restart": 1})
 """Why something is sent that no change made due: the client asked for it; this actor or the scheduler was restarted."""
+
+Recording = Callable[..., PushRecord]
+"""Makes the record of a push, given by name what came of it: `actors.slot.push_record` of a push that has begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +126,13 @@ async def run(
 
 def close(slot: Slot, outlets: Outlets) -> None:
     """From the factory, when a stream has ended: finish the records of what nobody will answer any more."""
-    for record in slot.open.close():
+    for record in slot.open.close(outlets.wall()):
+        _finish(record, outlets)
+
+
+def give_up(slot: Slot, outlets: Outlets, now: float) -> None:
+    """From the factory, now and then: finish the records of what nobody has answered in time."""
+    for record in slot.open.expire(now, outlets.wall()):
         _finish(record, outlets)
 
 
@@ -154,17 +165,13 @@ class Connection:
             )
 
     async def next_message(self) -> ToConnection | None:
-        """The next message, or None when it was time for something else: to give up on an answer, to ask for a new
-        certificate.
-        """
+        """The next message, or None when it was time to ask for a new certificate."""
         await self._own.ask_if_due()
-        deadline = min(self._slot.open.deadline() or inf, self._own.due_at())
+        deadline = self._own.due_at()
         if deadline == inf:
             return await self._inbox.receive()
         with trio.move_on_at(deadline):
             return await self._inbox.receive()
-        for record in self._slot.open.expire(trio.current_time()):
-            _finish(record, self._outlets)
         return None
 
     async def handle(self, message: ToConnection) -> None:
@@ -254,7 +261,7 @@ class Connection:
             self._outlets.scheduler.post(TypesWatched(connection=self._slot.name, types=types))
         asked = tuple(event.type_url for event in events if isinstance(event, Asked))
         if asked and self._place is not None:
-            await self._offer(asked, {}, push_record(self._slot, self._place, _ASKED))
+            await self._offer(asked, {}, self._record(self._place, _ASKED))
 
     def _note(self, event: Event) -> None:
         metrics = self._outlets.metrics
@@ -292,12 +299,11 @@ class Connection:
         if self._slot.session.watches:
             served = any(watch.nonce for watch in self._slot.session.watches.values())
             request = welcome.request.merged(_RETURNED) if served else _ASKED
-            await self._offer(tuple(self._slot.session.watches), {}, push_record(self._slot, self._place, request))
+            await self._offer(tuple(self._slot.session.watches), {}, self._record(self._place, request))
 
     async def _push(self, push: PushTo) -> None:
         self._place = Placed(context=push.context, view=push.view, scope=push.scope)
-        times = {"queued_at": push.queued_at, "granted_at": push.granted_at}
-        record = push_record(self._slot, self._place, push.request, **times)
+        record = self._record(self._place, push.request, queued_at=push.queued_at, granted_at=push.granted_at)
         if lost := self._slot.session.lost(ENDPOINT):
             self._slot.session = self._slot.session.reminded(ENDPOINT, touched_assignments(lost, push.request))
         await self._offer(tuple(push.types), push.resources, record)
@@ -307,9 +313,9 @@ class Connection:
     async def _offer_secrets(self, request: PushRequest | None) -> None:
         """The client's own secrets are others than before, if there is a request that says why."""
         if request is not None and self._place is not None:
-            await self._offer((SECRET,), {}, push_record(self._slot, self._place, request))
+            await self._offer((SECRET,), {}, self._record(self._place, request))
 
-    async def _offer(self, types: tuple[str, ...], ready: Mapping[str, ResourceSet], record: PushRecord) -> None:
+    async def _offer(self, types: tuple[str, ...], ready: Mapping[str, ResourceSet], record: Recording) -> None:
         """Offer types and record what came of it, also if the stream or this actor ends meanwhile."""
         sent: list[TypeSent] = []
         skipped: dict[str, str] = {}
@@ -318,8 +324,9 @@ class Connection:
             await self._write(types, ready, sent, skipped)
             outcome = Outcome.UNCHANGED
         finally:
-            now = trio.current_time()
-            self._written(replace(record, sent=tuple(sent), skipped=skipped, written_at=now, outcome=outcome))
+            now, wall = trio.current_time(), self._outlets.wall()
+            written = record(sent=tuple(sent), skipped=skipped, written_at=now, finished_wall=wall, outcome=outcome)
+            self._written(written, now)
 
     async def _write(
         self,
@@ -362,21 +369,27 @@ class Connection:
         return response
 
     # --- records -----------------------------------------------------------------------------------------------------
-    def _written(self, record: PushRecord) -> None:
+    def _record(
+        self, place: Placed, request: PushRequest, *, queued_at: float = 0.0, granted_at: float = 0.0
+    ) -> Recording:
+        return partial(push_record, self._slot, place, request, queued_at=queued_at, granted_at=granted_at)
+
+    def _written(self, record: PushRecord, now: float) -> None:
         cut_short = record.outcome is Outcome.CLOSED
         if not cut_short:
             self._slot.snapshot = record.snapshot
         if record.sent and not cut_short:
-            self._slot.open.begin(record, trio.current_time())
+            self._slot.open.begin(record, now)
         elif record.sent or record.causes.kept or record.forced:
             _finish(record, self._outlets)
 
     def _answered(self, nonce: str, error: str) -> None:
-        for record in self._slot.open.answered(nonce, error, trio.current_time()):
+        for record in self._slot.open.answered(nonce, error, trio.current_time(), self._outlets.wall()):
             _finish(record, self._outlets)
 
 
 def _finish(record: PushRecord, outlets: Outlets) -> None:
-    record = replace(record, finished_wall=outlets.wall())
     outlets.journal.post(PushRecorded(record=record))
-    log.info("push_finished", **record_fields(record))
+    line = log.bind()
+    if line.is_enabled_for(logging.INFO):  # a thousand lines that nobody wants are not put together
+        line.info("push_finished", **record_fields(record))

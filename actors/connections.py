@@ -49,6 +49,10 @@ CONNECTION_NUMBERS = count(1)
 """Unique in the process: a restarted factory goes on counting, so that no two streams have the same id and nonces."""
 
 
+INTERVAL = 1.0
+"""Seconds between two looks at what clients have not answered."""
+
+
 async def run(
     inbox: Mailbox[ToConnections],
     *,
@@ -64,7 +68,9 @@ async def run(
             afterwards.callback(connections.abandon)  # when none of them lives any more that might announce itself
             task_status.started()
             while True:
-                await connections.handle(await inbox.receive())
+                message = await connections.next_message(inbox)
+                if message is not None:
+                    await connections.handle(message)
 
 
 class Connections:
@@ -75,6 +81,19 @@ class Connections:
         self._outlets = outlets
         self._numbers = numbers
         self._live: dict[int, tuple[Slot, StreamAccepted]] = {}
+        self._next_look = 0.0
+
+    async def next_message(self, inbox: Mailbox[ToConnections]) -> ToConnections | None:
+        """The next message, or None after a look at what clients have not answered in time: one alarm for all."""
+        if not self._live:
+            return await inbox.receive()
+        with trio.move_on_at(self._next_look):
+            return await inbox.receive()
+        now = trio.current_time()
+        self._next_look = now + INTERVAL
+        for slot, _ in self._live.values():
+            connection.give_up(slot, self._outlets, now)
+        return None
 
     async def handle(self, message: ToConnections) -> None:
         """Step by one message."""

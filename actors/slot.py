@@ -13,6 +13,8 @@ from trierarch.push.open_pushes import OpenPushes
 from trierarch.push.status import Outcome, PushRecord, TypeSent
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from actors.messages import IssuedIdentity
     from actors.ports import StreamPort
     from protocol.spiffe import SpiffeId
@@ -94,9 +96,19 @@ def _describe_watch(watch: Watch) -> WatchDescription:
 
 
 def push_record(
-    slot: Slot, place: Placed, request: PushRequest, *, queued_at: float = 0.0, granted_at: float = 0.0
+    slot: Slot,
+    place: Placed,
+    request: PushRequest,
+    *,
+    sent: tuple[TypeSent, ...],
+    skipped: Mapping[str, str],
+    queued_at: float,
+    granted_at: float,
+    written_at: float,
+    finished_wall: float,
+    outcome: Outcome,
 ) -> PushRecord:
-    """The record of a push to this client, before anything has come of it."""
+    """The record of a push to this client that is written, as far as it will be; nobody has answered it yet."""
     return PushRecord(
         proxy=slot.proxy.id if slot.proxy else "",
         connection=slot.name,
@@ -104,10 +116,14 @@ def push_record(
         causes=request.causes,
         reasons=request.reasons,
         forced=request.forced,
+        sent=sent,
+        skipped=skipped,
         stages=request.stages,
         queued_at=queued_at,
         granted_at=granted_at,
-        outcome=Outcome.UNCHANGED,
+        written_at=written_at,
+        finished_wall=finished_wall,
+        outcome=outcome,
     )
 
 

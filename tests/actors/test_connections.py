@@ -21,7 +21,9 @@ from tests.actors.certificates import certificate_terms
 from tests.actors.fake_stream import FakeStream, encode_node
 from tests.push.fixtures import built, scope_of, sidecar, view_in, view_of
 from trierarch.envoy.types import CLUSTER
+from trierarch.push.open_pushes import PATIENCE
 from trierarch.push.request import PushRequest
+from trierarch.push.status import Outcome
 from trierarch.push.token_bucket import TokenBucket
 
 
@@ -195,6 +197,21 @@ async def test_a_stream_waits_for_the_next_factory(stage, nursery):
     await stage.open(nursery)
     assert len(stage.live()) == 1
     assert [type(message) for message in await stage.told()] == [ConnectionOpened, TypesWatched]
+
+
+# --- waiting for answers ---------------------------------------------------------------------------------------------
+async def test_it_gives_up_on_answers_that_do_not_come(stage, nursery, autojump_clock):
+    """It looks after all connections, those too whose actors are stuck in a write."""
+    stream, _ = await stage.open(nursery)
+    opened = (await stage.told())[0]
+    opened.mailbox.post(push(opened))
+    await wait_all_tasks_blocked()
+    stream.stall()
+    opened.mailbox.post(push(opened))
+    await trio.sleep(PATIENCE + connections.INTERVAL)
+    assert stage.journal.receive_nowait().record.outcome is Outcome.UNANSWERED
+    assert stage.journal.receive_nowait() is None
+    stream.resume()
 
 
 # --- questions -------------------------------------------------------------------------------------------------------

@@ -23,9 +23,9 @@ def test_a_push_is_acked_when_its_last_response_is():
     """One answer of two leaves the push open; the second finishes it as acked at that time."""
     pushes = OpenPushes()
     pushes.begin(push("1", "2"), now=0.0)
-    assert pushes.answered("2", "", now=1.0) == ()
-    (finished,) = pushes.answered("1", "", now=2.0)
-    assert (finished.outcome, finished.answered_at) == (Outcome.ACKED, 2.0)
+    assert pushes.answered("2", "", now=1.0, wall=9.0) == ()
+    (finished,) = pushes.answered("1", "", now=2.0, wall=9.0)
+    assert (finished.outcome, finished.answered_at, finished.finished_wall) == (Outcome.ACKED, 2.0, 9.0)
 
 
 def test_an_answer_overtakes_what_came_before_of_its_type():
@@ -33,13 +33,13 @@ def test_an_answer_overtakes_what_came_before_of_its_type():
     pushes = OpenPushes()
     for nonces in (("1",), ("2", "3"), ("4",), ("5",)):
         pushes.begin(push(*nonces), now=0.0)
-    finished = pushes.answered("4", "", now=1.0)
+    finished = pushes.answered("4", "", now=1.0, wall=9.0)
     assert [(record.sent[0].nonce, record.outcome) for record in finished] == [
         ("1", Outcome.ACKED),
         ("4", Outcome.ACKED),
     ]
-    assert [record.sent[0].nonce for record in pushes.answered("3", "", now=2.0)] == ["2"]
-    assert [record.sent[0].nonce for record in pushes.close()] == ["5"]
+    assert [record.sent[0].nonce for record in pushes.answered("3", "", now=2.0, wall=9.0)] == ["2"]
+    assert [record.sent[0].nonce for record in pushes.close(wall=9.0)] == ["5"]
 
 
 def test_a_rejection_is_of_one_response():
@@ -47,7 +47,7 @@ def test_a_rejection_is_of_one_response():
     pushes = OpenPushes()
     pushes.begin(push("1"), now=0.0)
     pushes.begin(push("2"), now=0.0)
-    outcomes = [record.outcome for record in pushes.answered("2", "bad regex", now=1.0)]
+    outcomes = [record.outcome for record in pushes.answered("2", "bad regex", now=1.0, wall=9.0)]
     assert outcomes == [Outcome.ACKED, Outcome.NACKED]
 
 
@@ -55,8 +55,8 @@ def test_one_rejection_makes_the_push_nacked_and_keeps_its_reason():
     """A push with one NACK among its answers is nacked, and the reason stays with that response."""
     pushes = OpenPushes()
     pushes.begin(push("1", "2"), now=0.0)
-    pushes.answered("1", "bad regex", now=1.0)
-    (finished,) = pushes.answered("2", "", now=1.0)
+    pushes.answered("1", "bad regex", now=1.0, wall=9.0)
+    (finished,) = pushes.answered("2", "", now=1.0, wall=9.0)
     assert finished.outcome is Outcome.NACKED
     assert [item.error for item in finished.sent] == ["bad regex", ""]
 
@@ -66,8 +66,8 @@ def test_nobody_answers_in_time():
     pushes = OpenPushes()
     pushes.begin(push("1"), now=10.0)
     assert pushes.deadline() == 10.0 + PATIENCE
-    assert pushes.expire(10.0 + PATIENCE - 0.001) == ()
-    (finished,) = pushes.expire(10.0 + PATIENCE)
+    assert pushes.expire(10.0 + PATIENCE - 0.001, wall=9.0) == ()
+    (finished,) = pushes.expire(10.0 + PATIENCE, wall=9.0)
     assert finished.outcome is Outcome.UNANSWERED
     assert pushes.deadline() is None
 
@@ -76,7 +76,7 @@ def test_an_unknown_nonce_finishes_nothing():
     """An answer to a response that no push waits for is ignored."""
     pushes = OpenPushes()
     pushes.begin(push("1"), now=0.0)
-    assert pushes.answered("7", "", now=1.0) == ()
+    assert pushes.answered("7", "", now=1.0, wall=9.0) == ()
 
 
 @given(st.lists(st.integers(1, 4), max_size=6), st.randoms(use_true_random=False))
@@ -88,6 +88,8 @@ def test_each_push_is_finished_exactly_once(sizes, random):
         nonces += names
         pushes.begin(push(*names), now=0.0)
     random.shuffle(nonces)
-    finished = [record for nonce in nonces[: len(nonces) // 2] for record in pushes.answered(nonce, "", now=1.0)]
-    finished += pushes.close()
+    finished = [
+        record for nonce in nonces[: len(nonces) // 2] for record in pushes.answered(nonce, "", now=1.0, wall=9.0)
+    ]
+    finished += pushes.close(wall=9.0)
     assert sorted(len(record.sent) for record in finished) == sorted(sizes)

@@ -1,8 +1,8 @@
 """Pushes that a client has not answered yet: which nonces are open, and what came of each push in the end.
 
-Pure, with injected time (monotonic seconds). A push is finished when each of its responses was accepted, rejected or
-overtaken, when nobody answered for `PATIENCE` seconds, or when the stream ends. A response is overtaken when the client
-answers a later one of the same type, as it may do after it had both.
+Pure, with injected time: `now` in monotonic seconds, `wall` as clocks show it. A push is finished when each of its
+responses was accepted, rejected or overtaken, when nobody answered for `PATIENCE` seconds, or when the stream ends. A
+response is overtaken when the client answers a later one of the same type, as it may do after it had both.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class OpenPushes:
         nonces = {item.nonce: item.short for item in record.sent}
         self._open.append(_Open(record=record, nonces=nonces, deadline=now + PATIENCE))
 
-    def answered(self, nonce: str, error: str, now: float) -> tuple[PushRecord, ...]:
+    def answered(self, nonce: str, error: str, now: float, wall: float) -> tuple[PushRecord, ...]:
         """The client answered a response (`error` is "" for an ACK). Returns the pushes that are finished by it."""
         last = next((place for place, item in enumerate(self._open) if nonce in item.nonces), None)
         if last is None:
@@ -64,30 +64,32 @@ class OpenPushes:
             item.settle(short, now)
         finished = tuple(item for item in self._open[: last + 1] if not item.nonces)
         self._open = [item for item in self._open if item.nonces]
-        return tuple(_finished(item, Outcome.NACKED if item.errors else Outcome.ACKED) for item in finished)
+        return tuple(_finished(item, Outcome.NACKED if item.errors else Outcome.ACKED, wall) for item in finished)
 
     def deadline(self) -> float | None:
         """When the oldest push counts as unanswered; None without one."""
         return self._open[0].deadline if self._open else None
 
-    def expire(self, now: float) -> tuple[PushRecord, ...]:
+    def expire(self, now: float, wall: float) -> tuple[PushRecord, ...]:
         """The pushes that nobody has answered in time."""
         late = [item for item in self._open if item.deadline <= now]
-        self._open = [item for item in self._open if item.deadline > now]
-        return tuple(_finished(item, Outcome.UNANSWERED) for item in late)
+        if late:
+            self._open = [item for item in self._open if item.deadline > now]
+        return tuple(_finished(item, Outcome.UNANSWERED, wall) for item in late)
 
-    def close(self) -> tuple[PushRecord, ...]:
+    def close(self, wall: float) -> tuple[PushRecord, ...]:
         """The stream has ended: whatever is open ends with it."""
-        closed = tuple(_finished(item, Outcome.CLOSED) for item in self._open)
+        closed = tuple(_finished(item, Outcome.CLOSED, wall) for item in self._open)
         self._open = []
         return closed
 
 
-def _finished(item: _Open, outcome: Outcome) -> PushRecord:
+def _finished(item: _Open, outcome: Outcome, wall: float) -> PushRecord:
     return replace(
         item.record,
         sent=tuple(map(partial(_marked, item.errors), item.record.sent)) if item.errors else item.record.sent,
         answered_at=item.answered_at,
+        finished_wall=wall,
         outcome=outcome,
     )
 
