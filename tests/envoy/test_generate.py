@@ -1,13 +1,13 @@
 """Parts and sets: what is built once, what is shared, what keeps its identity over snapshots."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from protocol.xds.resources import EMPTY, Resource, build_resource
 from tests.envoy.samples import inbound_key, outbound_key, scope
 from trierarch.envoy.generate import LOOKUPS_PER_STEP, InboundPart, NarrowedPart, OutboundPart, generate, generate_parts
 from trierarch.envoy.memo import Memo
-from trierarch.envoy.outlook import Outlook, Outlooks
+from trierarch.envoy.outlook import Outlook, Outlooks, Sight
 from trierarch.envoy.part_cache import PartCache
 from trierarch.envoy.units import Piece, Splice, Unit
 from trierarch.push.context import PushContext
@@ -19,12 +19,12 @@ SIDECAR_VIEW = View(outbound=outbound_key(), inbound=inbound_key())
 SCOPE = scope()
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """Stands for a `PushContext`: the plans below read nothing but `bodies`."""
+BODIES = Sight(context=("mesh",))
 
-    number: int
-    bodies: tuple[tuple[str, str], ...]
+
+def _snapshot(number, bodies):
+    """A `PushContext` of which the plans below read nothing but `mesh`: pairs of names and bodies."""
+    return PushContext(number=number, mesh=bodies)
 
 
 def _build_pair(inputs: tuple[str, str]) -> tuple[Resource, ...]:
@@ -37,19 +37,19 @@ def _build_piece(text: str) -> bytes:
 
 
 def _plan_pairs(_key, _scope, context):
-    for pair in context.bodies:
+    for pair in context.mesh:
         yield Unit(_build_pair, pair)
 
 
 def _plan_joined(_key, _scope, context):
-    yield Splice("joined", tuple(Piece(_build_piece, body) for _, body in context.bodies))
+    yield Splice("joined", tuple(Piece(_build_piece, body) for _, body in context.mesh))
 
 
 def _plan_own(_key, _scope, _context):
     yield Unit(_build_pair, ("own", "mine"))
 
 
-TABLE = (OutboundPart("pairs", _plan_pairs), InboundPart("own", _plan_own))
+TABLE = (OutboundPart("pairs", _plan_pairs, BODIES), InboundPart("own", _plan_own, BODIES))
 
 
 def _build(context, *, view=SIDECAR_VIEW, table=TABLE, memo=None, cache=None):
@@ -59,12 +59,12 @@ def _build(context, *, view=SIDECAR_VIEW, table=TABLE, memo=None, cache=None):
 
 
 def _outlook(context, view=SIDECAR_VIEW):
-    return Outlook(key=view.outbound, scope=None, context=context)
+    return Outlook(key=view.outbound, scope=SCOPE, context=context)
 
 
 def test_an_outlook_is_asked_once():
     """Asking twice about one outlook gives one object and asks the memo for nothing."""
-    memo, cache, outlook = Memo(100), PartCache(), _outlook(Snapshot(1, (("a", "1"),)))
+    memo, cache, outlook = Memo(100), PartCache(), _outlook(_snapshot(1, (("a", "1"),)))
     first = run_steps(generate_parts(TABLE, SIDECAR_VIEW, outlook, memo, cache))
     lookups = memo.hits + memo.misses
     assert run_steps(generate_parts(TABLE, SIDECAR_VIEW, outlook, memo, cache)) is first
@@ -74,9 +74,9 @@ def test_an_outlook_is_asked_once():
 def test_a_part_that_did_not_change_keeps_its_identity():
     """A later snapshot with the same resources has the very same set; with another one, only that part is new."""
     memo, cache = Memo(100), PartCache()
-    first = _build(Snapshot(1, (("a", "1"),)), memo=memo, cache=cache)
-    assert _build(Snapshot(2, (("a", "1"),)), memo=memo, cache=cache) is first
-    third = _build(Snapshot(3, (("a", "2"),)), memo=memo, cache=cache)
+    first = _build(_snapshot(1, (("a", "1"),)), memo=memo, cache=cache)
+    assert _build(_snapshot(2, (("a", "1"),)), memo=memo, cache=cache) is first
+    third = _build(_snapshot(3, (("a", "2"),)), memo=memo, cache=cache)
     assert third.parts[0] is not first.parts[0]
     assert third.parts[1] is first.parts[1]
 
@@ -84,15 +84,15 @@ def test_a_part_that_did_not_change_keeps_its_identity():
 def test_a_part_keeps_its_identity_though_the_memo_forgot():
     """Rebuilt resources with equal bytes are the same part still: identity does not hang on the memo's size."""
     cache = PartCache()
-    first = _build(Snapshot(1, (("a", "1"),)), memo=Memo(1), cache=cache)
-    assert _build(Snapshot(2, (("a", "1"),)), memo=Memo(1), cache=cache) is first
+    first = _build(_snapshot(1, (("a", "1"),)), memo=Memo(1), cache=cache)
+    assert _build(_snapshot(2, (("a", "1"),)), memo=Memo(1), cache=cache) is first
 
 
 def test_views_with_one_outbound_key_share_the_outbound_part():
     """Two workloads that differ in what they serve hold what they may call once."""
     memo, cache = Memo(100), PartCache()
     other = replace(SIDECAR_VIEW, inbound=inbound_key(address="10.0.0.9"))
-    snapshot = Snapshot(1, (("a", "1"),))
+    snapshot = _snapshot(1, (("a", "1"),))
     first = _build(snapshot, memo=memo, cache=cache)
     second = _build(snapshot, view=other, memo=memo, cache=cache)
     assert first.parts[0] is second.parts[0]
@@ -102,7 +102,7 @@ def test_views_of_which_the_same_comes_share_the_part():
     """Two outbound keys whose plans come to the same resources hold them once."""
     memo, cache = Memo(100), PartCache()
     other = replace(SIDECAR_VIEW, outbound=outbound_key(locality=Locality("eu", "", "")))
-    snapshot = Snapshot(1, (("a", "1"),))
+    snapshot = _snapshot(1, (("a", "1"),))
     first = _build(snapshot, memo=memo, cache=cache)
     second = _build(snapshot, view=other, memo=memo, cache=cache)
     assert second is first
@@ -112,26 +112,26 @@ def test_views_of_which_the_same_comes_share_the_part():
 def test_a_late_question_about_an_older_snapshot_is_answered_from_that_snapshot():
     """The older content comes back, and the newer part stays the state of its slot."""
     memo, cache = Memo(100), PartCache()
-    _build(Snapshot(1, (("a", "1"),)), memo=memo, cache=cache)
-    newest = _build(Snapshot(2, (("a", "2"),)), memo=memo, cache=cache)
-    late = _build(Snapshot(1, (("a", "1"),)), memo=memo, cache=cache)
+    _build(_snapshot(1, (("a", "1"),)), memo=memo, cache=cache)
+    newest = _build(_snapshot(2, (("a", "2"),)), memo=memo, cache=cache)
+    late = _build(_snapshot(1, (("a", "1"),)), memo=memo, cache=cache)
     assert late.get("a") == build_resource("a", b"1")
-    assert _build(Snapshot(2, (("a", "2"),)), memo=memo, cache=cache) is newest
+    assert _build(_snapshot(2, (("a", "2"),)), memo=memo, cache=cache) is newest
 
 
 def test_of_two_resources_with_one_name_the_first_is_kept():
     """Names stay unique in a part (networking.md §2.2)."""
-    built = _build(Snapshot(1, (("a", "1"), ("a", "2"))), table=(OutboundPart("pairs", _plan_pairs),))
+    built = _build(_snapshot(1, (("a", "1"), ("a", "2"))), table=(OutboundPart("pairs", _plan_pairs, BODIES),))
     assert [resource.body for resource in built] == [b"1"]
 
 
 def test_a_spliced_resource_rebuilds_the_piece_that_changed():
     """One changed piece costs one build; the other pieces come from the memo."""
-    memo, cache, table = Memo(100), PartCache(), (OutboundPart("joined", _plan_joined),)
-    first = _build(Snapshot(1, (("x", "one"), ("y", "two"))), table=table, memo=memo, cache=cache)
+    memo, cache, table = Memo(100), PartCache(), (OutboundPart("joined", _plan_joined, BODIES),)
+    first = _build(_snapshot(1, (("x", "one"), ("y", "two"))), table=table, memo=memo, cache=cache)
     assert [resource.body for resource in first] == [b"onetwo"]
     misses = memo.misses
-    second = _build(Snapshot(2, (("x", "one"), ("y", "TWO"))), table=table, memo=memo, cache=cache)
+    second = _build(_snapshot(2, (("x", "one"), ("y", "TWO"))), table=table, memo=memo, cache=cache)
     assert [resource.body for resource in second] == [b"oneTWO"]
     assert memo.misses - misses == 1
 
@@ -140,7 +140,7 @@ def test_the_event_loop_gets_its_turn():
     """Each unit that is really built ends a step; of remembered ones, so many make one step."""
     memo = Memo(1000)
     pairs = tuple((f"r{number}", "x") for number in range(3 * LOOKUPS_PER_STEP))
-    table, outlook = (OutboundPart("pairs", _plan_pairs),), partial(_outlook, Snapshot(1, pairs))
+    table, outlook = (OutboundPart("pairs", _plan_pairs, BODIES),), partial(_outlook, _snapshot(1, pairs))
     cold = sum(1 for _ in generate_parts(table, SIDECAR_VIEW, outlook(), memo, PartCache()))
     warm = sum(1 for _ in generate_parts(table, SIDECAR_VIEW, outlook(), memo, PartCache()))
     assert cold == len(pairs) + 3
@@ -148,7 +148,7 @@ def test_the_event_loop_gets_its_turn():
 
 
 def _narrow_pairs(outlook):
-    return outlook.context.bodies
+    return outlook.context.mesh
 
 
 def _plan_narrowed(bodies, _memo):
@@ -162,10 +162,10 @@ NARROWED = (NarrowedPart("pairs", _narrow_pairs, _plan_narrowed),)
 def test_a_part_of_equal_inputs_is_not_planned_again():
     """Whatever the snapshot or the view: what it reads is the same, so it is the same part."""
     memo, cache = Memo(100), PartCache()
-    first = _build(Snapshot(1, (("a", "1"),)), table=NARROWED, memo=memo, cache=cache)
+    first = _build(_snapshot(1, (("a", "1"),)), table=NARROWED, memo=memo, cache=cache)
     lookups = memo.hits + memo.misses
     other = replace(SIDECAR_VIEW, outbound=outbound_key(dns_domain="other"))
-    assert _build(Snapshot(2, (("a", "1"),)), view=other, table=NARROWED, memo=memo, cache=cache) is first
+    assert _build(_snapshot(2, (("a", "1"),)), view=other, table=NARROWED, memo=memo, cache=cache) is first
     assert memo.hits + memo.misses == lookups
 
 
@@ -174,7 +174,7 @@ def test_parts_that_nobody_holds_are_forgotten():
     memo, cache, outlooks = Memo(1), PartCache(), Outlooks()
     first, second = (PushContext(number=number) for number in (1, 2))
     outlook = outlooks.find(SIDECAR_VIEW.outbound, SCOPE, first)
-    run_steps(generate_parts((InboundPart("own", _plan_own),), SIDECAR_VIEW, outlook, memo, cache))
+    run_steps(generate_parts((InboundPart("own", _plan_own, BODIES),), SIDECAR_VIEW, outlook, memo, cache))
     del outlook
     assert len(cache) == 1
     outlooks.find(SIDECAR_VIEW.outbound, SCOPE, second)
@@ -194,5 +194,5 @@ def test_the_outlooks_of_the_newest_snapshot_are_kept():
 
 def test_a_type_of_which_nothing_is_generated_has_the_empty_set():
     """No parts, no set of its own."""
-    steps = generate(SIDECAR_VIEW, None, Snapshot(1, ()), "type.googleapis.com/none", Memo(1), PartCache())
+    steps = generate(SIDECAR_VIEW, None, _snapshot(1, ()), "type.googleapis.com/none", Memo(1), PartCache())
     assert run_steps(steps) is EMPTY

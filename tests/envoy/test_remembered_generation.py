@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from tests.push.fixtures import built, sidecar
 from tests.push.pool import applied, histories
 from trierarch.config.store import ConfigView
-from trierarch.envoy.generate import VHDS_PARTS, generate
+from trierarch.envoy.generate import VHDS_PARTS, generate, generate_set
 from trierarch.envoy.memo import Memo
+from trierarch.envoy.outlook import Outlooks
 from trierarch.envoy.part_cache import PartCache
 from trierarch.push.sidecar_scope import build_scope
 from trierarch.push.steps import run_steps
@@ -30,14 +31,15 @@ class Remembering:
     """Generates for one snapshot after another; scopes too are built on the ones before."""
 
     def __init__(self, room: int) -> None:
-        self.memo, self.parts, self.scopes = Memo(room), PartCache(), {}
+        self.memo, self.parts, self.outlooks, self.scopes = Memo(room), PartCache(), Outlooks(), {}
 
     def generated(self, proxy, context):
         """All resources for a proxy, in their order, by type."""
         view = select_view(proxy, context)
         key = view.outbound.scope
         scope = self.scopes[key] = run_steps(build_scope(key, context, self.scopes.get(key)))
-        sets = {url: run_steps(generate(view, scope, context, url, self.memo, self.parts)) for url in VHDS_PARTS}
+        outlook = self.outlooks.find(view.outbound, scope, context)
+        sets = {url: run_steps(generate_set(view, outlook, url, self.memo, self.parts)) for url in VHDS_PARTS}
         return {url: [(each.name, each.body) for each in found] for url, found in sets.items()}
 
 

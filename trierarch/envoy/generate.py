@@ -27,7 +27,7 @@ from trierarch.envoy.listeners import narrow_outbound_listeners, plan_outbound_l
 from trierarch.envoy.listeners_inbound import plan_inbound_listeners
 from trierarch.envoy.name_table import plan_name_table
 from trierarch.envoy.outbound_view import select_outbound_view
-from trierarch.envoy.outlook import Outlook
+from trierarch.envoy.outlook import Outlook, Sight
 from trierarch.envoy.routes import narrow_outbound_routes, plan_outbound_routes, select_routing_view
 from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, NAME_TABLE, ROUTE, VIRTUAL_HOST
 from trierarch.envoy.units import Splice, Unit
@@ -53,8 +53,11 @@ LOOKUPS_PER_STEP = 250
 
 
 class Choice(NamedTuple):
-    """What decides a part (None: nothing that could be looked for beyond this outlook), and its plan."""
+    """What a part is made from, and its plan. `reads` decides for the same outbound key, compared by identity;
+    `inputs` for all keys, by value (None: the part is too small to be looked for elsewhere).
+    """
 
+    reads: tuple[object, ...]
     inputs: Hashable
     plan: Callable[[], Plan]
 
@@ -74,7 +77,7 @@ class NarrowedPart(Generic[InputsT]):
     def select(self, _view: View, outlook: Outlook, memo: Memo) -> Choice:
         """How it is made."""
         inputs = outlook.narrowed(self.narrow)
-        return Choice((self.name, inputs), lambda: self.plan(inputs, memo))
+        return Choice((inputs,), (self.name, inputs), lambda: self.plan(inputs, memo))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +95,16 @@ class ReportingPart(Generic[InputsT]):
     def select(self, view: View, outlook: Outlook, memo: Memo) -> Choice:
         """How it is made."""
         inputs, telemetry = outlook.narrowed(self.narrow), view.inbound.telemetry
-        return Choice((self.name, inputs, telemetry), lambda: self.plan(inputs, telemetry, memo))
+        return Choice((inputs,), (self.name, inputs, telemetry), lambda: self.plan(inputs, telemetry, memo))
 
 
 @dataclass(frozen=True, slots=True)
 class OutboundPart:
-    """A small part that the outbound key decides."""
+    """A small part that the outbound key decides. Its plan is shown nothing that is not in `sight`."""
 
     name: str
     plan: Callable[[OutboundKey, SidecarScope, PushContext], Plan]
+    sight: Sight
 
     def place(self, _view: View) -> Hashable:
         """Which of the parts of an outlook it is."""
@@ -108,15 +112,21 @@ class OutboundPart:
 
     def select(self, view: View, outlook: Outlook, _memo: Memo) -> Choice:
         """How it is made."""
-        return Choice(None, lambda: self.plan(view.outbound, outlook.scope, outlook.context))
+
+        def plan() -> Plan:
+            limited = outlook.limited(self.sight)
+            return self.plan(view.outbound, limited.scope, limited.context)
+
+        return Choice(outlook.seen(self.sight), None, plan)
 
 
 @dataclass(frozen=True, slots=True)
 class InboundPart:
-    """A small part that the inbound key decides."""
+    """A small part that the inbound key decides. Its plan is shown nothing that is not in `sight`."""
 
     name: str
     plan: Callable[[InboundKey, SidecarScope, PushContext], Plan]
+    sight: Sight
 
     def place(self, view: View) -> Hashable:
         """Which of the parts of an outlook it is."""
@@ -124,25 +134,34 @@ class InboundPart:
 
     def select(self, view: View, outlook: Outlook, _memo: Memo) -> Choice:
         """How it is made."""
-        return Choice(None, lambda: self.plan(view.inbound, outlook.scope, outlook.context))
+
+        def plan() -> Plan:
+            limited = outlook.limited(self.sight)
+            return self.plan(view.inbound, limited.scope, limited.context)
+
+        return Choice(outlook.seen(self.sight), None, plan)
 
 
 AnyPart = NarrowedPart[Any] | ReportingPart[Any] | OutboundPart | InboundPart
 PartTable = Mapping[str, tuple[AnyPart, ...]]
 
+SERVING = Sight(context=("mesh", "services"), scope=("sidecar", "rules"))
+NAMING = Sight(context=("mesh", "endpoints"), scope=("egress", "services"))
+CALLING = Sight(context=("mesh", "endpoints"), scope=("services", "rules"))
+
 PARTS: PartTable = {
     CLUSTER: (
         NarrowedPart("outbound clusters", narrow_outbound_clusters, plan_outbound_clusters),
-        OutboundPart("fixed clusters", plan_fixed_clusters),
-        InboundPart("inbound clusters", plan_inbound_clusters),
+        OutboundPart("fixed clusters", plan_fixed_clusters, Sight(context=("mesh",), scope=("sidecar",))),
+        InboundPart("inbound clusters", plan_inbound_clusters, SERVING),
     ),
     ENDPOINT: (NarrowedPart("endpoints", narrow_endpoints, plan_endpoints),),
     LISTENER: (
         ReportingPart("outbound listeners", narrow_outbound_listeners, plan_outbound_listeners),
-        InboundPart("inbound listeners", plan_inbound_listeners),
+        InboundPart("inbound listeners", plan_inbound_listeners, SERVING),
     ),
     ROUTE: (NarrowedPart("outbound routes", narrow_outbound_routes, plan_outbound_routes),),
-    NAME_TABLE: (OutboundPart("name table", plan_name_table),),
+    NAME_TABLE: (OutboundPart("name table", plan_name_table, NAMING),),
 }
 """Type URL -> its parts in the order in which a client is sent them (networking.md §2.2)."""
 
@@ -154,11 +173,11 @@ VHDS_PARTS: PartTable = {
 """The same for proxies that want virtual hosts one by one (xds-server.md §16)."""
 
 PROXYLESS_PARTS: PartTable = {
-    CLUSTER: (OutboundPart("grpc clusters", plan_grpc_clusters),),
+    CLUSTER: (OutboundPart("grpc clusters", plan_grpc_clusters, CALLING),),
     ENDPOINT: PARTS[ENDPOINT],
     LISTENER: (
         NarrowedPart("grpc listeners", select_outbound_view, plan_grpc_listeners),
-        InboundPart("grpc servers", plan_grpc_servers),
+        InboundPart("grpc servers", plan_grpc_servers, Sight()),
     ),
     ROUTE: (NarrowedPart("grpc routes", select_routing_view, plan_grpc_routes),),
 }
@@ -194,19 +213,22 @@ def generate_parts(
     chain: list[Part] = []
     for rule in table:
         place = rule.place(view)
-        if place not in outlook.parts:
-            outlook.parts[place] = yield from _make_part(rule, view, outlook, memo, parts)
-        chain.append(outlook.parts[place])
+        part = outlook.parts.get(place)
+        if part is None:
+            part = yield from _find_part(rule, view, outlook, memo, parts)
+        chain.append(part)
     return parts.chain(tuple(chain)) if chain else EMPTY
 
 
-def _make_part(rule: AnyPart, view: View, outlook: Outlook, memo: Memo, parts: PartCache) -> Steps[Part]:
-    """The part as it was made from equal inputs before, or else planned."""
-    chosen = rule.select(view, outlook, memo)
-    part = parts.find(chosen.inputs)
+def _find_part(rule: AnyPart, view: View, outlook: Outlook, memo: Memo, parts: PartCache) -> Steps[Part]:
+    """The part as it was made from the same things before, or from equal ones for others; or else planned."""
+    place, chosen = rule.place(view), rule.select(view, outlook, memo)
+    part = outlook.part_before(place, chosen.reads)
+    part = parts.find(chosen.inputs) if part is None else part
     if part is None:
         resources = yield from _build_resources(chosen.plan(), memo, parts)
         part = parts.settle(rule.name, chosen.inputs, resources.values())
+    outlook.keep_part(place, chosen.reads, part)
     return part
 
 

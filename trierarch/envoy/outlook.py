@@ -7,17 +7,20 @@ has been narrowed stays at hand for the other proxies of the key.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from operator import is_
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from weakref import ref
 
 from trierarch.push.authentication import NO_POLICIES
 from trierarch.push.context import PushContext
 from trierarch.push.endpoints import NO_ENDPOINTS
+from trierarch.push.sidecar_scope import NOTHING_IN_REACH
 from trierarch.push.traffic import select_rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Mapping
 
     from protocol.xds.resources import Part
     from trierarch.push.authentication import NamespacePolicies
@@ -28,18 +31,43 @@ if TYPE_CHECKING:
     from trierarch.push.view import OutboundKey
 
 InputsT = TypeVar("InputsT")
+ValueT = TypeVar("ValueT")
+
+REMEMBERED = 20
+"""Snapshots for which is remembered what was worked out for a key, should nobody ask about it meanwhile."""
+
+
+class Known(NamedTuple):
+    """Something that was worked out in the snapshot of that number, and what it was worked out from."""
+
+    number: int
+    reads: tuple[object, ...]
+    value: Any
+
+
+class Sight(NamedTuple):
+    """The sections of a snapshot and the fields of a scope that a plan may see."""
+
+    context: tuple[str, ...] = ()
+    scope: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outlook:
-    """An outbound key with the scope and the snapshot in which it is looked at. Without slots, for what is cached."""
+    """An outbound key with the scope and the snapshot in which it is looked at. Without slots, for what is cached.
+
+    `past`: what was worked out for the same key in earlier snapshots. What is made from the same things is taken over,
+    and what comes out equal is the object that it was: so it is found by identity, and in microseconds, that a part is
+    the one before.
+    """
 
     key: OutboundKey
     scope: SidecarScope
     context: PushContext
+    past: Mapping[Hashable, Known] = field(default_factory=dict)
 
     @cached_property
-    def _narrowed(self) -> dict[Callable[[Outlook], Any], Any]:
+    def _now(self) -> dict[Hashable, Known]:
         return {}
 
     @cached_property
@@ -47,12 +75,41 @@ class Outlook:
         """The parts of sets that were asked for so far."""
         return {}
 
+    def handed_on(self) -> Mapping[Hashable, Known]:
+        """What the next outlook of the key may start from."""
+        oldest = self.context.number - REMEMBERED
+        return {**{name: known for name, known in self.past.items() if known.number > oldest}, **self._now}
+
     def narrowed(self, narrow: Callable[[Outlook], InputsT]) -> InputsT:
         """What is narrowed from this outlook, once."""
-        if narrow not in self._narrowed:
-            self._narrowed[narrow] = narrow(self)
-        inputs: InputsT = self._narrowed[narrow]
+        known = self._now.get(narrow)
+        inputs: InputsT = self._keep(narrow, (), narrow(self)) if known is None else known.value
         return inputs
+
+    def part_before(self, place: Hashable, reads: tuple[object, ...]) -> Part | None:
+        """The part that was made for that place from the very same things, if somebody holds it still."""
+        known = self.past.get(("part", place))
+        if known is None or not _are_same(known.reads, reads):
+            return None
+        part: Part | None = known.value()
+        return part
+
+    def keep_part(self, place: Hashable, reads: tuple[object, ...], part: Part) -> None:
+        """Hold a part, and remember what it was made from."""
+        self.parts[place] = part
+        self._now["part", place] = Known(self.context.number, reads, ref(part))
+
+    def seen(self, sight: Sight) -> tuple[object, ...]:
+        """What there is to see."""
+        sections = (getattr(self.context, name) for name in sight.context)
+        return (*sections, *(getattr(self.scope, name) for name in sight.scope))
+
+    def limited(self, sight: Sight) -> Outlook:
+        """The outlook with nothing in it but what may be seen: a plan cannot depend on anything else."""
+        sections = {name: getattr(self.context, name) for name in sight.context}
+        fields = {name: getattr(self.scope, name) for name in sight.scope}
+        scope = replace(NOTHING_IN_REACH, key=self.scope.key, **fields)
+        return Outlook(key=self.key, scope=scope, context=PushContext(**sections))
 
     @property
     def mesh(self) -> Mesh:
@@ -60,49 +117,93 @@ class Outlook:
         return self.context.mesh
 
     @cached_property
-    def chosen_rules(self) -> dict[str, MergedRule]:
+    def chosen_rules(self) -> Mapping[str, MergedRule]:
         """Host -> the destination rule that is in force for it. Hosts without one are left out."""
-        namespace, labels = self.key.scope.namespace, self.key.labels
-        chosen = {host: select_rule(rules, namespace, labels) for host, rules in self.scope.rules.items()}
-        return {host: rule for host, rule in chosen.items() if rule is not None}
+
+        def choose() -> dict[str, MergedRule]:
+            namespace, labels = self.key.scope.namespace, self.key.labels
+            chosen = {host: select_rule(rules, namespace, labels) for host, rules in self.scope.rules.items()}
+            return {host: rule for host, rule in chosen.items() if rule is not None}
+
+        return self._again("chosen rules", (self.scope.rules,), choose)
 
     @cached_property
     def rules(self) -> tuple[MergedRule | None, ...]:
         """The rule in force for each of `scope.services`, beside them."""
-        chosen = self.chosen_rules
-        return tuple([chosen.get(service.hostname) for service in self.scope.services])
+        chosen, services = self.chosen_rules, self.scope.services
+        return self._again("rules", (chosen, services), lambda: tuple([chosen.get(each.hostname) for each in services]))
 
     @cached_property
     def endpoints(self) -> tuple[ServiceEndpoints, ...]:
         """The endpoints of each of `scope.services`, beside them."""
-        known = self.context.endpoints.by_service
-        return tuple([known.get(service.id, NO_ENDPOINTS) for service in self.scope.services])
+        known, services = self.context.endpoints.by_service, self.scope.services
+        return self._again(
+            "endpoints", (known, services), lambda: tuple([known.get(each.id, NO_ENDPOINTS) for each in services])
+        )
 
     @cached_property
     def policies(self) -> tuple[tuple[str, NamespacePolicies], ...]:
         """Namespaces of `scope.services` in which clients have to heed policies, with these."""
-        for_clients = self.context.authentication.for_clients
-        found = [(each, for_clients(each)) for each in sorted({service.namespace for service in self.scope.services})]
-        return tuple((namespace, policies) for namespace, policies in found if policies is not NO_POLICIES)
+
+        def find() -> tuple[tuple[str, NamespacePolicies], ...]:
+            for_clients = self.context.authentication.for_clients
+            namespaces = sorted({service.namespace for service in self.scope.services})
+            found = [(each, for_clients(each)) for each in namespaces]
+            return tuple((namespace, policies) for namespace, policies in found if policies is not NO_POLICIES)
+
+        return self._again("policies", (self.context.authentication, self.scope.services), find)
+
+    def _again(self, name: str, reads: tuple[object, ...], make: Callable[[], ValueT]) -> ValueT:
+        """What was made from the very same things before, else what is made now."""
+        known = self.past.get(name)
+        if known is not None and _are_same(known.reads, reads):
+            value: ValueT = known.value
+            self._now[name] = Known(self.context.number, reads, value)
+            return value
+        return self._keep(name, reads, make())
+
+    def _keep(self, name: Hashable, reads: tuple[object, ...], value: ValueT) -> ValueT:
+        """Remember what was made. If it is equal to what was made before, then that."""
+        known = self.past.get(name)
+        if known is not None and known.value == value:
+            value = known.value
+        self._now[name] = Known(self.context.number, reads, value)
+        return value
+
+
+def _are_same(some: tuple[object, ...], others: tuple[object, ...]) -> bool:
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 class Outlooks:
-    """The outlooks of the newest snapshot that anybody asked about. They keep its parts alive until all are sent."""
+    """The outlooks of the newest snapshot that anybody asked about. They keep its parts alive until all are sent.
 
-    __slots__ = ("_known", "_newest")
+    Of earlier snapshots only what was worked out is kept, for the next outlook of the same key.
+    """
+
+    __slots__ = ("_known", "_newest", "_pasts")
 
     def __init__(self) -> None:
         self._newest = PushContext(number=-1)
         self._known: dict[tuple[OutboundKey, SidecarScope], Outlook] = {}
+        self._pasts: dict[OutboundKey, tuple[int, Mapping[Hashable, Known]]] = {}
 
     def find(self, key: OutboundKey, scope: SidecarScope, context: PushContext) -> Outlook:
         """The outlook of a key, one for all who ask about the newest snapshot."""
         if context.number < self._newest.number:
             return Outlook(key=key, scope=scope, context=context)
         if context is not self._newest:
-            self._newest = context
-            self._known.clear()
+            self._turn(context)
         found = self._known.get((key, scope))
         if found is None:
-            found = self._known[key, scope] = Outlook(key=key, scope=scope, context=context)
+            _, past = self._pasts.get(key, (0, {}))
+            found = self._known[key, scope] = Outlook(key=key, scope=scope, context=context, past=past)
         return found
+
+    def _turn(self, context: PushContext) -> None:
+        """There is a newer snapshot: keep of the one before what is known of its keys."""
+        oldest = context.number - REMEMBERED
+        self._pasts = {key: past for key, past in self._pasts.items() if past[0] > oldest}
+        self._pasts |= {key: (self._newest.number, each.handed_on()) for (key, _), each in self._known.items()}
+        self._newest = context
+        self._known.clear()

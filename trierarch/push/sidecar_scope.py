@@ -177,7 +177,7 @@ def build_scope(key: ScopeKey, context: PushContext, previous: SidecarScope | No
     inputs = _inputs(key, context)
     if previous is not None and previous.memo.inputs == inputs:
         return previous
-    before = previous or _NOTHING
+    before = previous or NOTHING_IN_REACH
     derived = Derived(before.memo.derived, before.memo.reached)
     egress = yield from _egress(inputs, before, derived)
     by_host = _by_host(inputs, egress, before, derived)
@@ -203,7 +203,7 @@ def build_scope(key: ScopeKey, context: PushContext, previous: SidecarScope | No
     )
 
 
-_NOTHING = SidecarScope(
+NOTHING_IN_REACH = SidecarScope(
     key=ScopeKey("", None), sidecar=None, egress=(), services=(), by_host={}, rules={}, registry_only=False
 )
 """What is before the first scope of a key."""
