@@ -171,18 +171,27 @@ class ControlPlane(Process):
 class Sidecar(Process):
     """A stock Envoy as the sidecar of one workload, with the bootstrap that our command line prints.
 
-    The program that it belongs to would send its requests to `outbound`; `admin` is Envoy's own page.
+    The program that it belongs to would send its requests to `outbound`; `admin` is Envoy's own page. `credentials` are
+    what `trierarch bootstrap` is told of them: without any it speaks plaintext.
     """
 
     def __init__(
-        self, envoy: Path, xds: str, folder: Path, *, app: str, address: str, mode: str, **metadata: str
+        self,
+        envoy: Path,
+        xds: str,
+        folder: Path,
+        *,
+        app: str,
+        address: str,
+        mode: str,
+        credentials: tuple[str, ...] = (),
+        **metadata: str,
     ) -> None:
         self.id = f"{app}-1.shop"
         self.outbound, self.admin = f"{address}:8080", f"{address}:15000"
         bootstrap = folder / f"{app}.bootstrap.yaml"
-        bootstrap.write_bytes(
-            print_bootstrap(f"sidecar~{address}~{self.id}~shop.svc.cluster.local", xds, mode, self.admin, **metadata)
-        )
+        node = f"sidecar~{address}~{self.id}~shop.svc.cluster.local"
+        bootstrap.write_bytes(print_bootstrap(node, xds, mode, self.admin, credentials, **metadata))
         options = [
             "--disable-hot-restart",
             "--concurrency",
@@ -205,9 +214,11 @@ class Sidecar(Process):
         self.end()
 
 
-def print_bootstrap(node: str, xds: str, mode: str, admin: str, **metadata: str) -> bytes:
+def print_bootstrap(
+    node: str, xds: str, mode: str, admin: str, credentials: tuple[str, ...] = (), **metadata: str
+) -> bytes:
     """The output of `trierarch bootstrap` for a proxy whose program calls it by address, without interception."""
-    command = [str(TRIERARCH), "bootstrap", "--id", node, "--xds", xds, "--mode", mode, "--admin", admin]
+    command = [str(TRIERARCH), "bootstrap", "--id", node, "--xds", xds, "--mode", mode, "--admin", admin, *credentials]
     metadata = {"INTERCEPTION_MODE": "NONE", "CLUSTER_ID": "Kubernetes", **metadata}
     stated = [word for name, value in metadata.items() for word in ("--metadata", f"{name}={value}")]
     return subprocess.run([*command, *stated], check=True, capture_output=True).stdout

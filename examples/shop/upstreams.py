@@ -2,7 +2,8 @@
 
     python upstreams.py [NETWORK]      where NETWORK is the first three numbers of their addresses
 
-`/flaky` answers 503 to every other request; everything else answers 200 with a line `NAME saw PATH`.
+`/flaky` answers 503 to every other request; everything else answers 200 with a line `NAME saw PATH`, and who asked if
+a sidecar has verified that.
 """
 
 from __future__ import annotations
@@ -32,11 +33,16 @@ def build_handler(name: str) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             failing = self.path.startswith("/flaky") and next(requests) % 2
-            body = f"{name} saw {self.path}\n".encode()
+            body = f"{name} saw {self.path}{self.caller()}\n".encode()
             self.send_response(503 if failing else 200)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+
+        def caller(self) -> str:
+            """The client's identity in its certificate, as the sidecar tells of it."""
+            _, told, rest = self.headers.get("x-forwarded-client-cert", "").partition("URI=")
+            return f" from {rest.partition(';')[0].partition(',')[0]}" if told else ""
 
         def log_message(self, *_: object) -> None:
             """Stay silent."""
