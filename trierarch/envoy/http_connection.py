@@ -55,6 +55,7 @@ from trierarch.push.telemetry import SILENT
 
 if TYPE_CHECKING:
     from trierarch.push.mesh import Mesh
+    from trierarch.push.request_authentication import TokenRules
     from trierarch.push.telemetry import Telemetry
     from trierarch.push.view import InboundKey, OutboundKey
 
@@ -64,7 +65,9 @@ SERVER_NAME = "istio-envoy"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpProfile:
-    """What all connection managers of one direction of a view have in common. `access`: who may do what there."""
+    """What all connection managers of one direction of a view have in common. `access`: who may do what there,
+    `tokens`: whose tokens are understood.
+    """
 
     inbound: bool
     istio: bool
@@ -79,6 +82,7 @@ class HttpProfile:
     sessions: bool = False
     logs: AccessLogs = NO_LOGS
     access: Access = OPEN
+    tokens: TokenRules = ()
     telemetry: Telemetry = SILENT
 
 
@@ -188,6 +192,7 @@ def _filter_settings(connection: HttpConnection) -> FilterSettings:
         istio=profile.istio,
         metadata_exchange=profile.metadata_exchange,
         access=profile.access,
+        tokens=profile.tokens,
         exchange_in_mesh_only=(exchange_headers is not None and exchange_headers.mode is MetadataExchangeMode.IN_MESH),
         grpc_web=connection.grpc_web,
         sessions=profile.sessions,

@@ -22,6 +22,7 @@ from protocol.proto.istio.envoy.config.filter.http.alpn.v2alpha1 import FilterCo
 from protocol.proto.istio.envoy.config.filter.http.alpn.v2alpha1 import FilterConfigProtocol as AlpnProtocol
 from protocol.proto.udpa.type.v1 import TypedStruct
 from trierarch.envoy.discovery import any_host_dns_cache, service_dns_cache
+from trierarch.envoy.jwt import build_jwt
 from trierarch.envoy.packing import Plain, pack, struct
 from trierarch.envoy.rbac import OPEN, Access, build_http_custom, build_http_rbac
 from trierarch.envoy.stateful_session import STATEFUL_SESSION
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from protocol.proto.envoy.config.cluster.v3 import ClusterDnsLookupFamily as DnsLookupFamily
     from protocol.proto.envoy.extensions.common.dynamic_forward_proxy.v3 import DnsCacheConfig
+    from trierarch.push.request_authentication import TokenRules
 
 CORS = "envoy.filters.http.cors"
 DYNAMIC_FORWARD_PROXY = "envoy.filters.http.dynamic_forward_proxy"
@@ -56,13 +58,14 @@ class ResolvedHosts(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterSettings:
     """What decides the filters of a connection manager. `istio`: the proxy has Istio's own filters (§8.1); `access`:
-    who may do what.
+    who may do what; `tokens`: whose tokens are understood.
     """
 
     inbound: bool
     istio: bool
     metadata_exchange: bool = True
     access: Access = OPEN
+    tokens: TokenRules = ()
     exchange_in_mesh_only: bool = False
     grpc_web: bool = False
     sessions: bool = False
@@ -95,6 +98,11 @@ def _skips_external(settings: FilterSettings) -> bool:
 def _authorizers(settings: FilterSettings) -> list[HttpFilter]:
     """Asked first, before the proxy itself has looked at tokens."""
     return list(build_http_custom(settings.access))
+
+
+def _tokens(settings: FilterSettings) -> list[HttpFilter]:
+    """Before anybody asks for claims. A sidecar's inbound routes do not."""
+    return [build_jwt(settings.tokens, reroutes=False)] if settings.tokens else []
 
 
 def _authorization(settings: FilterSettings) -> list[HttpFilter]:
@@ -156,6 +164,7 @@ _ALPN_OVERRIDES = [
 STEPS: tuple[Callable[[FilterSettings], list[HttpFilter]], ...] = (
     _peer_metadata,
     _authorizers,
+    _tokens,
     _authorization,
     _grpc_web,
     _grpc_stats,

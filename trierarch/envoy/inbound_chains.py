@@ -126,7 +126,7 @@ def select_settings(workload: Workload) -> ChainSettings:
     key, mesh = workload.key, workload.context.mesh
     exchanges = key.capabilities.istio and mesh.features.metadata_exchange
     return ChainSettings(
-        profile=replace(select_profile(key, mesh, inbound=True), access=select_access(key, mesh)),
+        profile=replace(select_profile(key, mesh, inbound=True), access=select_access(key, mesh), tokens=key.tokens),
         tls=select_mesh_tls(key.capabilities, mesh, exchanges=exchanges),
         exchanges=exchanges,
         idle_timeout=key.idle_timeout,

@@ -21,7 +21,7 @@ from trierarch.config.virtual_service import (
     UnmatchedPreflights,
 )
 from trierarch.envoy.packing import duration
-from trierarch.envoy.route_match import build_string_matcher
+from trierarch.envoy.string_matches import build_string_matcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

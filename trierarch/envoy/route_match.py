@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.proto.envoy.config.route.v3 import HeaderMatcher, QueryParameterMatcher, RouteMatch
-from protocol.proto.envoy.type.matcher.v3 import RegexMatcher, StringMatcher
+from protocol.proto.envoy.type.matcher.v3 import RegexMatcher
 from trierarch.config.common import AnyValue, Exact, Prefix, Regex
+from trierarch.envoy.route_claims import build_claim_matches, parse_claim
+from trierarch.envoy.string_matches import build_string_matcher
 
 if TYPE_CHECKING:
     from trierarch.config.common import StringMatch
@@ -53,6 +55,7 @@ def build_route_match(match: HttpMatch | None, *, by_segment: bool = False) -> R
     if match is None:
         return RouteMatch(prefix="/")
     built = RouteMatch(case_sensitive=not match.ignore_uri_case, headers=_build_headers(match))
+    built.dynamic_metadata = build_claim_matches(match)
     built.query_parameters = [_build_query(name, match.query_params[name]) for name in sorted(match.query_params)]
     match match.uri:
         case Exact(path):
@@ -68,17 +71,6 @@ def build_route_match(match: HttpMatch | None, *, by_segment: bool = False) -> R
     return built
 
 
-def build_string_matcher(match: Exact | Prefix | Regex) -> StringMatcher:
-    """A match of a whole string."""
-    match match:
-        case Exact(value):
-            return StringMatcher(exact=value)
-        case Prefix(value):
-            return StringMatcher(prefix=value)
-        case Regex(value):
-            return StringMatcher(safe_regex=RegexMatcher(regex=value))
-
-
 def path_description(match: HttpMatch | None, *, by_segment: bool = False) -> str:
     """The path as the names of operations in traces have it; a prefix of whole segments is not told."""
     match match.uri if match is not None else None:
@@ -92,8 +84,9 @@ def path_description(match: HttpMatch | None, *, by_segment: bool = False) -> st
 
 def _build_headers(match: HttpMatch) -> list[HeaderMatcher]:
     """Headers by name, then the parts of the request line, which Envoy treats as headers too."""
-    named = [_build_header(name, value) for name, value in match.headers.items()]
-    named += [_build_without(name, value) for name, value in match.without_headers.items()]
+    named = [_build_header(name, value) for name, value in match.headers.items() if parse_claim(name) is None]
+    without = match.without_headers.items()
+    named += [_build_without(name, value) for name, value in without if parse_claim(name) is None]
     named.sort(key=lambda header: header.name)
     pseudo = ((":method", match.method), (":authority", match.authority), (":scheme", match.scheme))
     return named + [_build_header(name, value) for name, value in pseudo if value is not None]
