@@ -160,7 +160,7 @@ class Scheduler:
             case FirstConfigurationAcked(connection=name):
                 self._admission.done(name)
             case PushWritten(connection=name):
-                self._queue.done(name)
+                self._queue.done(name, trio.current_time())
             case ConnectionClosed(connection=name):
                 self._close(name)
             case never:
@@ -404,7 +404,7 @@ class Scheduler:
     def _hand_out(self, grant: Grant, context: PushContext) -> None:
         member = self._fleet.get(grant.name)
         if member is None or member.view is None:
-            self._queue.done(grant.name)
+            self._queue.done(grant.name, trio.current_time())
             return
         built = self._built.get(member.view, {})
         affected = _types(grant.request, member.view)

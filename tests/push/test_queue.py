@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trierarch.push.queue import PushQueue
+from trierarch.push.queue import STANDSTILL, PushQueue
 from trierarch.push.request import ConfigKey, PushRequest
 
 
@@ -51,9 +51,9 @@ def test_who_is_not_ready_keeps_its_place(queue):
     for name in "abcd":
         queue.offer(name, request("x"), 0.0)
     assert [grant.name for grant in queue.grant(0.0, lambda name: name != "a")] == ["b", "c"]
-    queue.done("b")
+    queue.done("b", 0.0)
     assert [grant.name for grant in queue.grant(0.0, lambda name: name != "d")] == ["a"]
-    queue.done("c")
+    queue.done("c", 0.0)
     assert granted(queue) == ["d"]
 
 
@@ -66,7 +66,7 @@ def test_what_comes_in_flight_goes_to_the_tail(queue):
     queue.offer("b", request("x"), 3.0)
     queue.offer("c", request("x"), 3.0, large=False)
     assert granted(queue, 3.0) == ["b", "c"]
-    queue.done("a")
+    queue.done("a", 0.0)
     (grant,) = queue.grant(4.0)
     assert (grant.name, grant.request.keys, grant.queued_at) == ("a", request("y", "z").keys, 1.0)
     assert queue.deadline() is None
@@ -78,8 +78,8 @@ def test_large_pushes_wait_for_a_credit(queue):
         queue.offer(name, request(name), 0.0)
     assert granted(queue) == ["a", "b"]
     assert (len(queue), queue.statistics().credits_used) == (2, 2)
-    queue.done("b")
-    assert granted(queue, 0.5) == ["c"]
+    queue.done("b", 0.05)
+    assert granted(queue, 0.05) == ["c"]
 
 
 def test_small_pushes_need_no_credit(queue):
@@ -102,19 +102,37 @@ def test_merging_a_large_push_makes_a_large_push(queue):
 
 
 def test_a_credit_comes_back_after_two_seconds(queue):
-    """A reader that stalls loses its credit to those that wait, in order, and gets nothing until it has drained."""
-    for name in "abcd":
-        queue.offer(name, request(name), 0.0)
-    assert granted(queue, 10.0) == ["a", "b"]
-    queue.done("a")
-    assert granted(queue, 11.0) == ["c"]
+    """A reader that stalls while others read loses its credit to those that wait, in order, and gets nothing until it
+    has drained.
+    """
+    names = [f"{number:02}" for number in range(50)]
+    for name in ("stalled", *names):
+        queue.offer(name, request(name), 10.0)
+    assert granted(queue, 10.0) == ["stalled", "00"]
+    for number in range(39):  # another one each 0.05 s
+        queue.done(names[number], 10.05 + number * 0.05)
+        assert granted(queue, 10.05 + number * 0.05) == [names[number + 1]]
     assert queue.deadline() == 12.0
-    assert granted(queue, 11.9) == []
-    assert granted(queue, 12.0) == ["d"]
-    queue.offer("b", request("more"), 12.0, large=False)
-    assert granted(queue, 100.0) == []
-    queue.done("b")
-    assert granted(queue, 100.0) == ["b"]
+    assert granted(queue, 12.0) == ["40"]
+    queue.offer("stalled", request("more"), 12.0, large=False)
+    assert granted(queue, 12.0) == []
+    queue.done("stalled", 12.0)
+    assert granted(queue, 12.0) == ["stalled"]
+
+
+def test_readers_that_all_stall_lose_their_credits_at_once(queue):
+    """Nothing has moved for a moment: whoever holds a credit is stuck, and those behind are served without them."""
+    for name in "abcdefg":
+        queue.offer(name, request(name), 10.0)
+    assert granted(queue, 10.0) == ["a", "b"]
+    assert queue.deadline() == 10.0 + STANDSTILL
+    assert granted(queue, 10.0 + STANDSTILL / 2) == []
+    assert granted(queue, 10.2) == ["c", "d"]
+    queue.done("d", 10.25)
+    assert granted(queue, 10.25) == ["e"]
+    assert queue.deadline() == 10.25 + STANDSTILL
+    queue.done("a", 10.3)
+    assert granted(queue, 10.3) == []
 
 
 def test_no_deadline_without_anybody_waiting(queue):
@@ -133,7 +151,7 @@ def test_forgetting_frees_everything(queue):
     for name in "ace":
         queue.forget(name)
     assert granted(queue) == ["d"]
-    queue.done("c")  # too late, and harmless
+    queue.done("c", 0.0)  # too late, and harmless
     assert granted(queue) == []
 
 
@@ -193,7 +211,7 @@ def test_nothing_is_lost_or_doubled(actions, limit):
                 queue.offer(subject, request(str(number)), now, large=large)
             case "done":
                 in_flight.discard(subject)
-                queue.done(subject)
+                queue.done(subject, now)
             case "grant":
                 take(islice(queue.grant(now), subject))
             case "wait":
@@ -201,6 +219,6 @@ def test_nothing_is_lost_or_doubled(actions, limit):
     for _ in range(20):
         for name in "abcde":
             in_flight.discard(name)
-            queue.done(name)
+            queue.done(name, now)
         take(queue.grant(now))
     assert received == offered
