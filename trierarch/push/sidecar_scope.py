@@ -290,7 +290,9 @@ def _rules(
         of = service.namespace
         if of not in steady:
             path = lookup_path(now, namespace, of, root)
-            steady[of] = old is not None and path == lookup_path(old.destination_rules, namespace, of, root)
+            steady[of] = old is not None and path == lookup_path(
+                old.destination_rules, namespace, of, old.mesh.root_namespace
+            )
         present = before.rules.get(host, ())
         if not steady[of] or before.by_host.get(host) is not service:
             found = find_rules(now, namespace, of, host, root)
