@@ -157,7 +157,7 @@ def _remarks(
     policies: Iterable[ConfigObject[AuthorizationPolicy]], authorizers: Mapping[str, Authorizer | BadAuthorizer]
 ) -> Iterator[Remark]:
     """CUSTOM policies whose provider cannot be asked."""
-    for policy in policies:
+    for policy in sorted(policies, key=lambda policy: policy.key):
         if policy.spec.action is Action.CUSTOM:
             found = authorizers.get(provider_name(policy), NOBODY)
             if isinstance(found, BadAuthorizer):
