@@ -22,7 +22,8 @@ METHOD = "/istio.v1.auth.IstioCertificateService/CreateCertificate"
 MOST = 64 * 1024
 """Bytes of a request. A CSR with the longest RSA key that is signed has four thousand."""
 
-_RESOURCE_EXHAUSTED = 8
+_RESOURCE_EXHAUSTED, _INTERNAL = 8, 13
+_SHORTEST_CHAIN = 2
 
 
 @dataclass(eq=False, repr=False)
@@ -69,6 +70,19 @@ def decode_request(data: bytes) -> CertificateRequest:
     )
 
 
+def encode_request(request: CertificateRequest) -> bytes:
+    """What a workload's agent sends that asks for itself."""
+    return encode(IstioCertificateRequest(csr=request.csr.decode(), validity_duration=request.lifetime))
+
+
 def encode_response(chain: Iterable[str]) -> bytes:
     """An answer: the leaf, each intermediate by itself, all roots as one text."""
     return encode(IstioCertificateResponse(cert_chain=list(chain)))
+
+
+def decode_response(data: bytes) -> tuple[str, ...]:
+    """What such an agent is answered, as `encode_response` has it. Raises `RemoteError` if something is missing."""
+    chain = tuple(decode(IstioCertificateResponse, data).cert_chain)
+    if len(chain) < _SHORTEST_CHAIN:
+        raise RemoteError(_INTERNAL, "the answer has no certificate with roots")
+    return chain

@@ -9,6 +9,7 @@ import click
 COMMANDS = {
     "serve": "run the control plane",
     "bootstrap": "print the bootstrap of a stock Envoy",
+    "identity": "keep the certificate of a workload in files",
     "why": "say why a proxy was pushed",
     "kill": "kill an actor, to see it recover",
     "validate": "check configuration files",

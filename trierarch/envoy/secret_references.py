@@ -16,6 +16,7 @@ from protocol.proto.envoy.config.core.v3 import (
     GrpcService,
     GrpcServiceEnvoyGrpc,
     PathConfigSource,
+    WatchedDirectory,
 )
 from protocol.proto.envoy.extensions.transport_sockets.tls.v3 import (
     CertificateValidationContext,
@@ -33,7 +34,9 @@ AGENT_CLUSTER = "sds-grpc"
 SYSTEM_ROOTS_FILE = "/etc/ssl/certs/ca-certificates.crt"
 """Where Debian, Alpine and Envoy's own images keep the system's roots."""
 SECRETS_FOLDER = "./var/run/secrets/trierarch"
-"""Where a proxy whose secrets are files finds them, `NAME.yaml`, relative to its working directory."""
+"""Where a proxy whose secrets are files finds them, `NAME.yaml`, relative to its working directory. It reads them again
+when anything in that folder is put in its place.
+"""
 
 _ADS = AggregatedConfigSource()
 
@@ -44,7 +47,9 @@ def workload_secret(name: str, source: SecretSource) -> SdsSecretConfig:
         case SecretSource.AGENT:
             config = _agent()
         case SecretSource.FILES:
-            config = ConfigSource(path_config_source=PathConfigSource(path=f"{SECRETS_FOLDER}/{name}.yaml"))
+            watched = WatchedDirectory(path=SECRETS_FOLDER)
+            path = PathConfigSource(path=f"{SECRETS_FOLDER}/{name}.yaml", watched_directory=watched)
+            config = ConfigSource(path_config_source=path)
         case SecretSource.ADS | SecretSource.NONE:  # NONE is not asked
             config = ConfigSource(ads=_ADS)
     config.initial_fetch_timeout = duration(0)
