@@ -109,6 +109,25 @@ def order_free(value: Json) -> Json:
     return [order_free(item) for item in value] if isinstance(value, list) else value
 
 
+def without_made_up_keys(value: Json, given: str) -> Json:
+    """A copy in which a key set that stands in for one that could not be fetched is told only as such: any key will do.
+
+    It is one with a modulus that is not part of what was `given`.
+    """
+    if isinstance(value, Mapping):
+        return {
+            key: "made up" if key == "inline_string" and _is_made_up(item, given) else without_made_up_keys(item, given)
+            for key, item in value.items()
+        }
+    return [without_made_up_keys(item, given) for item in value] if isinstance(value, list) else value
+
+
+def _is_made_up(text: Json, given: str) -> bool:
+    if not isinstance(text, str) or '"keys"' not in text:
+        return False
+    return any(key.get("n", "") not in given for key in json.loads(text)["keys"])
+
+
 @dataclass(slots=True)
 class Tally:
     """Counts of a family."""

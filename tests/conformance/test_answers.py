@@ -32,21 +32,10 @@ CASES = list(load_cases(shared_folder(), frozenset(FAMILIES)))
 UNASKED = "a client is sent the listeners that it asked for, and no other names of the same"
 HASHED = "a policy of a port holds for the routes to it, whether or not they name the port"
 REFUSED_BY_ENVOY = "Envoy refuses a forward proxy with HTTP options that checks no names, unless it is told to be one"
-TOKENS = "request authentications are not there yet"
 
 DIFFERENT = {
     "grpc/client-load-balancing": {"outbound|80||web.shop.svc.cluster.local": HASHED},
     "grpc/client-name-forms": dict.fromkeys(("web.shop.svc.cluster.local:7070", "web.shop:80", "web:80"), UNASKED),
-    **dict.fromkeys(
-        (
-            "security/ext-authz-with-other-actions",
-            "security/ra-inline-default-location",
-            "security/ra-outputs",
-            "security/ra-remote-jwks-strict",
-            "security/ra-same-issuer-twice",
-        ),
-        {"virtualInbound": TOKENS},
-    ),
     "services/serviceentry-dynamic-dns": {"outbound|8080||*.dyn.example": REFUSED_BY_ENVOY},
 }
 

@@ -3,7 +3,15 @@
 import pytest
 
 from tests.conformance.cases import load_cases, shared_folder
-from tests.conformance.comparing import Difference, Verdict, compare_answers, differ, order_free, without_tls
+from tests.conformance.comparing import (
+    Difference,
+    Verdict,
+    compare_answers,
+    differ,
+    order_free,
+    without_made_up_keys,
+    without_tls,
+)
 from tests.conformance.oracle import main
 
 
@@ -39,6 +47,13 @@ def test_tls_may_be_left_out():
     """At any depth; what else there is stays."""
     value = {"name": "c", "transport_socket": {}, "x": [{"transport_socket_matches": [], "y": 1}]}
     assert without_tls(value) == {"name": "c", "x": [{"y": 1}]}
+
+
+def test_keys_that_nobody_gave_are_as_good_as_any():
+    """A key set in place of one that could not be fetched; one that is in the input has to be that one."""
+    given, made_up = '{"keys":[{"kty":"RSA","n":"abc"}]}', '{"keys":[{"kty":"RSA","n":"xyz"}]}'
+    value = [{"inline_string": given}, {"inline_string": made_up}, {"inline_string": "text"}]
+    assert [each["inline_string"] for each in without_made_up_keys(value, given)] == [given, "made up", "text"]
 
 
 @pytest.mark.slow
