@@ -122,18 +122,20 @@ class Reply(Generic[AnswerT]):
     """
 
     def __init__(self) -> None:
-        self._send, self._receive = trio.open_memory_channel[AnswerT](1)
+        self._settled = trio.Event()
+        self._answers: list[AnswerT] = []
 
     def answer(self, value: AnswerT) -> None:
         """Answer once; never waits."""
-        self._send.send_nowait(value)
+        self._answers.append(value)
+        self._settled.set()
 
     async def wait(self) -> AnswerT:
-        """The answer. Raises `Abandoned` if there will be none."""
-        try:
-            return await self._receive.receive()
-        except trio.EndOfChannel:
-            raise Abandoned from None
+        """The answer, which is not kept here. Raises `Abandoned` if there will be none."""
+        await self._settled.wait()
+        if not self._answers:
+            raise Abandoned
+        return self._answers.pop()
 
     def __enter__(self) -> Reply[AnswerT]:
         return self
@@ -141,7 +143,7 @@ class Reply(Generic[AnswerT]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._send.close()
+        self._settled.set()
 
 
 class PostedReply(Reply[AnswerT]):

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 TYPE_URLS = {rules.short: url for url, rules in TYPE_RULES.items()}
 
 MEMBERS_PER_STEP = 20
-"""After placing so many members the event loop gets its turn: about 1 ms of work."""
+"""After placing so many members, or judging so many views, the event loop gets its turn: about 1 ms of work."""
 
 MESSAGES_PER_STEP = 50
 """After handling so many messages it is time to work: most say only that a push was written."""
@@ -139,7 +139,6 @@ class Scheduler:
     async def next_message(self) -> ToPushScheduler | None:
         """The next message; None if there is work to do or a deadline has come."""
         if self._due:
-            await trio.lowlevel.checkpoint()
             return self._inbox.receive_nowait()
         deadlines = (self._queue.deadline(), self._admission.deadline())
         with trio.move_on_at(min((each for each in deadlines if each is not None), default=math.inf)):
@@ -248,7 +247,7 @@ class Scheduler:
         self._stranded.try_again(self._mailboxes)
         self._scopes_before, self._scopes = self._scopes, {}
         moved = await self._place_members(context, request) if views_may_differ(before, context) else {}
-        for view in self._fleet.views():
+        for count, view in enumerate(self._fleet.views()):
             verdict = await attempt(partial(self._judge, view, request, context))
             if isinstance(verdict, Crashed):
                 for member in self._fleet.members(view):
@@ -258,7 +257,8 @@ class Scheduler:
             else:
                 self._due_of(view).add(verdict)
                 self._placed[view] = context.number
-            await trio.lowlevel.checkpoint()
+            if count % MEMBERS_PER_STEP == 0:
+                await trio.lowlevel.checkpoint()
         for name, view in moved.items():
             self._push_moved(name, view, request)
         self._forget_views()
@@ -363,7 +363,9 @@ class Scheduler:
         # What nobody watches yet is not built anew, and must not be taken for new later.
         self._built[view] = built = {url: known for url, known in before.items() if url not in affected}
         types = affected & self._fleet.types(view)
-        if types and self._context is not None:
+        if not types or self._context is None:
+            await trio.lowlevel.checkpoint()
+        else:
             answer = await self._generate(view, tuple(sorted(types)), self._context)
             if isinstance(answer, GenerationFailed):
                 self._report_failure(view, due, self._context, answer.reason)
