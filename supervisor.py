@@ -33,6 +33,7 @@ from actors import (
     connections,
     debouncer,
     debug,
+    dns_source,
     file_source,
     generator,
     grpc_server,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
         ToAuthority,
         ToConnections,
         ToDebouncer,
+        ToDnsSource,
         ToGenerator,
         ToIntake,
         ToJournal,
@@ -113,6 +115,7 @@ class Mailboxes:
     rotor: Mailbox[ToRotor] = field(default_factory=lambda: Mailbox("certificate_rotor"))
     connections: Mailbox[ToConnections] = field(default_factory=lambda: Mailbox("connections", flow=100))
     journal: Mailbox[ToJournal] = field(default_factory=lambda: Mailbox("journal", control=20 * MOST_CONNECTIONS))
+    names: Mailbox[ToDnsSource] = field(default_factory=lambda: Mailbox(dns_source.NAME))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,8 +184,13 @@ def _pipeline(
     newest: Newest,
 ) -> tuple[ChildSpec, ...]:
     source_mail: dict[str, Mailbox[ToSource]] = {source.name: Mailbox(source.name) for source in sources}
+    name_mail = {dns_source.NAME: mail.names} if settings.resolve_gateways else {}
     builds = snapshot_builder.Outlets(
-        intake=mail.intake, debouncer=mail.debouncer, scheduler=mail.scheduler, newest=newest
+        intake=mail.intake,
+        debouncer=mail.debouncer,
+        scheduler=mail.scheduler,
+        names=name_mail.get(dns_source.NAME),
+        newest=newest,
     )
     context = ContextSettings(cluster=settings.cluster_id, domain=settings.domain, features=settings.features)
     pushes = push_scheduler.Outlets(
@@ -199,11 +207,12 @@ def _pipeline(
     actors: Mapping[str, StartFunction] = {
         "journal": partial(journal.run, mail.journal),
         **{each.name: partial(each.start, source_mail[each.name], intake=mail.intake) for each in sources},
+        **{name: _dns_source(inbox, mail) for name, inbox in name_mail.items()},
         "intake": partial(
             intake.run,
             mail.intake,
             debouncer=mail.debouncer,
-            sources=source_mail,
+            sources={**source_mail, **name_mail},
             metrics=metrics,
             memory=intake.Memory(),
         ),
@@ -248,6 +257,11 @@ def _identity(
     }
     children = tuple(ChildSpec(name=name, start=start) for name, start in actors.items())
     return (SupervisorSpec(name="identity", intensity=5, period=30.0, children=children),)
+
+
+def _dns_source(inbox: Mailbox[ToDnsSource], mail: Mailboxes) -> StartFunction:
+    look_up = dns_source.system_lookup()
+    return partial(dns_source.run, inbox, intake=mail.intake, names=dns_source.Names(), look_up=look_up)
 
 
 def _connections(settings: Settings, mail: Mailboxes, metrics: Metrics, handle: SupervisorHandle) -> StartFunction:

@@ -28,7 +28,7 @@ from trierarch.push.reasons import RESYNC, count_reasons, is_forced
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from actors.mailbox import Mailbox
+    from actors.mailbox import Mailbox, Postbox
     from actors.messages import ToDebouncer, ToIntake, ToSource
     from actors.metrics import Metrics
     from trierarch.config.findings import Finding
@@ -54,7 +54,7 @@ async def run(
     inbox: Mailbox[ToIntake],
     *,
     debouncer: Mailbox[ToDebouncer],
-    sources: Mapping[str, Mailbox[ToSource]],
+    sources: Mapping[str, Postbox[ToSource]],
     metrics: Metrics,
     memory: Memory,
     ids: Iterator[int] = CAUSE_IDS,

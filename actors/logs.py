@@ -39,6 +39,8 @@ EVENTS: Mapping[str, str] = {
     "source_read": "A source was read as a whole and all its `objects` were sent, after `seconds`.",
     "source_vanished": "A source cannot be read any more; its last good configuration stays in force.",
     "source_returned": "A vanished source can be read again.",
+    "lookup_failed": "The name of a gateway cannot be looked up; the addresses that it had last (`kept`) stay.",
+    "lookup_recovered": "Such a name can be looked up again.",
     "watching_fell_back": "The system does not tell of changed files here: they are looked at every second instead.",
     "kind_skipped": "A kind that is not understood; its objects are skipped. Said once for each kind.",
     # debouncer

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import trio
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 MessageT = TypeVar("MessageT")
+MessageT_contra = TypeVar("MessageT_contra", contravariant=True)
 AnswerT = TypeVar("AnswerT")
 
 
@@ -38,6 +39,14 @@ class MailboxStatistics:
     control: int
     control_capacity: int
     received: int
+
+
+class Postbox(Protocol[MessageT_contra]):
+    """A mailbox for those who only post to it, and only some of what its owner takes."""
+
+    def post(self, message: MessageT_contra) -> None:
+        """Put a message into the control lane."""
+        ...
 
 
 class Mailbox(Generic[MessageT]):

@@ -39,6 +39,26 @@ class ResendAll:
 ToSource = ResendAll
 
 
+# --- to the source of names ------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamesWanted:
+    """From the snapshot builder (control): look up these names from now on, and no others."""
+
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameLookedUp:
+    """From a lookup of its own (control): the addresses of a name, sorted, or why there are none."""
+
+    name: str
+    addresses: tuple[str, ...] = ()
+    problem: str = ""
+
+
+ToDnsSource = ToSource | NamesWanted | NameLookedUp
+
+
 # --- to intake -------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceChanged:

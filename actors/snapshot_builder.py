@@ -2,7 +2,7 @@
 
 Owns: the last snapshot that it handed on, with the history of requests that led to it, and what could not be built.
 Receives: `BuildSnapshot` from the debouncer, `ResendSnapshot` from a restarted scheduler.
-Sends: `SnapshotBuilt` to the push scheduler, `BuilderIdle` to the debouncer.
+Sends: `SnapshotBuilt` to the push scheduler, `BuilderIdle` to the debouncer, `NamesWanted` to the source of names.
 Dies when: nothing known. A processor that breaks a rule of its own would do it again: proxies keep the last snapshot,
     and the next change is another attempt.
 Recovers by: asking intake to resend everything; the next build is a cold one.
@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, assert_never
 import trio
 
 from actors.logs import get_logger
-from actors.messages import BuilderIdle, BuildSnapshot, CausesSettled, ResendConfig, ResendSnapshot, SnapshotBuilt
+from actors.messages import (
+    BuilderIdle,
+    BuildSnapshot,
+    CausesSettled,
+    NamesWanted,
+    ResendConfig,
+    ResendSnapshot,
+    SnapshotBuilt,
+)
 from actors.newest import Newest
 from actors.supervision import attempt
 from actors.tree import Crashed
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from actors.mailbox import Mailbox
-    from actors.messages import ToDebouncer, ToIntake, ToPushScheduler, ToSnapshotBuilder
+    from actors.messages import ToDebouncer, ToDnsSource, ToIntake, ToPushScheduler, ToSnapshotBuilder
     from actors.metrics import Metrics
     from trierarch.config.store import ConfigView
     from trierarch.push.context import PushContext
@@ -43,11 +51,14 @@ SNAPSHOT_NUMBERS = count(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlets:
-    """Where the builder's messages go, and where its last snapshot can be looked at."""
+    """Where the builder's messages go, and where its last snapshot can be looked at. `names`: None where none is looked
+    up.
+    """
 
     intake: Mailbox[ToIntake]
     debouncer: Mailbox[ToDebouncer]
     scheduler: Mailbox[ToPushScheduler]
+    names: Mailbox[ToDnsSource] | None = None
     newest: Newest = field(default_factory=Newest)
 
 
@@ -79,6 +90,7 @@ class Builder:
         self._numbers = numbers
         self._built: SnapshotBuilt | None = None
         self._owed = PushRequest()
+        self._wanted: frozenset[str] | None = None
 
     async def handle(self, message: ToSnapshotBuilder) -> None:
         """Step by one message."""
@@ -97,12 +109,20 @@ class Builder:
         outcome = await attempt(partial(self._build, view, request))
         if isinstance(outcome, Crashed):
             self._owed = request
+            self._metrics.contained_errors.labels("snapshot").inc()
             log.error("snapshot_failed", causes=_ids(request), exc_info=outcome.error)
             return
         self._built, self._owed = outcome, PushRequest()
         self._outlets.newest.context = outcome.context
         await self._outlets.scheduler.send(outcome)
         self._outlets.intake.post(CausesSettled(causes=request.causes))
+        self._want(outcome.context.network_gateways.names)
+
+    def _want(self, names: frozenset[str]) -> None:
+        """Have these names looked up; their addresses will come in like any other change."""
+        if self._outlets.names is not None and names != self._wanted:
+            self._outlets.names.post(NamesWanted(names=names))
+        self._wanted = names
 
     async def _build(self, view: ConfigView, request: PushRequest) -> SnapshotBuilt:
         started = trio.current_time()

@@ -42,11 +42,12 @@ INVALID_ARGUMENT = 3
 
 
 class AdsStream:
-    """One stream, delta or state of the world. Leaving the `with` block ends it."""
+    """One stream, delta or state of the world, of a node with this metadata. Leaving the `with` block ends it."""
 
-    def __init__(self, address: str, node: str, *, delta: bool) -> None:
+    def __init__(self, address: str, node: str, *, delta: bool, **metadata: str) -> None:
         self.delta = delta
         self._node = node
+        self._metadata = {"INTERCEPTION_MODE": "NONE", **metadata}
         self._channel = grpc.insecure_channel(address, [("grpc.use_local_subchannel_pool", 1)])
         self._requests: SimpleQueue[Message | None] = SimpleQueue()
         self._responses: SimpleQueue[Message | grpc.RpcError] = SimpleQueue()
@@ -64,7 +65,7 @@ class AdsStream:
             request = discovery_pb2.DiscoveryRequest(type_url=type_url, resource_names=names, **fields)
         if self._node:
             request.node.id, self._node = self._node, ""
-            request.node.metadata["INTERCEPTION_MODE"] = "NONE"
+            request.node.metadata.update(self._metadata)
         self._requests.put(request)
 
     def ask(self, type_url: str, *names: str, **fields: object) -> Message:
