@@ -12,6 +12,7 @@ from trierarch.envoy.memo import Memo
 from trierarch.envoy.part_cache import PartCache
 from trierarch.envoy.types import TYPE_RULES
 from trierarch.push.changes import MESH_KEY
+from trierarch.push.fleet import moving_request
 from trierarch.push.request import PushRequest
 from trierarch.push.scope import Skipped, affected_types, affects
 from trierarch.push.sidecar_scope import build_scope
@@ -51,8 +52,11 @@ class Client:
         previous = self.scope if view.outbound.scope == self.view.outbound.scope else None
         scope = run_steps(build_scope(view.outbound.scope, context, previous))
         fresh = generated(view, scope, context)
-        if view == self.view:
-            self.check(affects(view, scope, self.scope, request, context), fresh)
+        stays = view == self.view
+        self.check(
+            affects(view, scope, self.scope, request, context) if stays else moving_request(self.view, view, request),
+            fresh,
+        )
         self.view, self.scope, self.sent = view, scope, fresh
 
     def check(self, verdict, fresh):
@@ -66,7 +70,7 @@ class Client:
 @given(histories)
 @settings(max_examples=40, deadline=None)
 def test_never_no_when_a_generation_differs(history):
-    """For a view that stays, types outside the verdict come out as they were."""
+    """Types outside the verdict come out as they were: of a view that stays, and of a proxy that moves to another."""
     start, batches = history
     view = applied(ConfigView(), start)
     context = built(view)
