@@ -245,12 +245,6 @@ class Settings:
         "look up the names by which gateways between networks are known",
         variable="RESOLVE_HOSTNAME_GATEWAYS",
     )
-    resolve_gateways: bool = setting(
-        True,
-        parse_bool,
-        "look up the names by which gateways between networks are known",
-        variable="RESOLVE_HOSTNAME_GATEWAYS",
-    )
     push_throttle: int = setting(
         0, int, "large pushes in flight at a time; 0: by the number of cores", variable="PILOT_PUSH_THROTTLE"
     )
