@@ -129,6 +129,8 @@ class Connections:
         await self._factory.start(spec, on_giving_up=partial(self._give_up, stream, slot))
 
     async def _serve(self, stream: StreamAccepted, slot: Slot, *, task_status: trio.TaskStatus[None]) -> None:
+        if slot.number not in self._live:
+            return  # killed at its very end, when all had been said: it must not announce itself again
         status = await connection.run(stream.inbox, slot=slot, outlets=self._outlets, task_status=task_status)
         self._end(stream, slot, status)
 
@@ -137,11 +139,13 @@ class Connections:
         self._end(stream, slot, StreamStatus(code=UNAVAILABLE, message="the connection failed; connect again"))
 
     def _end(self, stream: StreamAccepted, slot: Slot, status: StreamStatus) -> None:
-        self._live.pop(slot.number, None)
-        connection.close(slot, self._outlets)
-        if slot.proxy is not None:
-            self._outlets.scheduler.post(ConnectionClosed(connection=slot.name))
+        """Once for each stream, though an actor that is killed at its very end has another life."""
+        if self._live.pop(slot.number, None) is None:
+            return
         with stream.ended as ended:
+            connection.close(slot, self._outlets)
+            if slot.proxy is not None:
+                self._outlets.scheduler.post(ConnectionClosed(connection=slot.name))
             ended.answer(status)
 
     def abandon(self) -> None:

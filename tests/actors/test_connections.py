@@ -167,6 +167,31 @@ async def test_a_connection_that_crashes_twice_loses_its_stream_only(stage, nurs
     assert any(isinstance(message, ConnectionClosed) for message in await stage.told())
 
 
+@pytest.mark.parametrize("deaths", [0, 1])
+async def test_a_connection_that_is_killed_at_its_very_end_has_ended(
+    stage, nursery, monkeypatch, autojump_clock, deaths
+):
+    """Too late to be cancelled it counts as killed all the same: its next life, or giving it up, says nothing again."""
+    end = connections.Connections._end
+
+    def end_and_kill(self, stream, slot, status):
+        end(self, stream, slot, status)
+        stage.handle.kill(f"connection-{slot.number}")
+
+    await stage.open(nursery, "web-2.shop")
+    stream, _ = await stage.open(nursery, "web-1.shop")
+    for _ in range(deaths):
+        await crash(stage)
+        await trio.sleep(1)
+    await stage.told()
+    monkeypatch.setattr(connections.Connections, "_end", end_and_kill)
+    stream.requests.close()
+    await trio.sleep(1)
+    assert [type(each) for each in await stage.told()] == [ConnectionClosed]
+    assert stage.endings == {"web-1.shop": "ok", "web-2.shop": None}
+    assert len(stage.live()) == 1
+
+
 async def test_when_the_factory_dies_all_streams_end(stage, nursery):
     """With UNAVAILABLE; the scheduler is told of each, and of nobody after that."""
     await stage.open(nursery, "web-1.shop")
