@@ -1,0 +1,67 @@
+"""Kills an actor at a message of its choice: a test says which actor of the tree, and at the how-manieth message.
+
+    with open_ambush("debouncer", 7) as ambush:
+        ...                     # the debouncer takes its seventh message, and dies at its next checkpoint
+    assert ambush.struck
+
+The message that it took is the one that is lost. Actors are known by their names in the tree, whoever made them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+from actors.mailbox import Mailbox
+from actors.supervision import Child
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CONNECTION = "connection"
+"""Stands for whichever connection gets so far first."""
+
+_CHILD: ContextVar[Child | None] = ContextVar("child", default=None)
+"""Whose life the running task is part of."""
+
+
+class Ambush:
+    """Waits for an actor's message. `taken`: the messages that each has taken so far, in all its lives."""
+
+    def __init__(self, actor: str, number: int) -> None:
+        self.taken: Counter[str] = Counter()
+        self.struck = False
+        self._actor = actor
+        self._number = number
+
+    def note(self, child: Child) -> None:
+        """An actor took a message."""
+        name = child.spec.name
+        self.taken[name] += 1
+        if not self.struck and self._is_meant(name) and self.taken[name] == self._number:
+            self.struck = child.kill()
+
+    def _is_meant(self, name: str) -> bool:
+        return name.startswith("connection-") if self._actor == CONNECTION else name == self._actor
+
+
+@contextmanager
+def open_ambush(actor: str, number: int) -> Iterator[Ambush]:
+    """Wait for that message for the length of a block."""
+    ambush, receive_nowait, run = Ambush(actor, number), Mailbox.receive_nowait, Child._run
+
+    def noted_receive(self):
+        message, child = receive_nowait(self), _CHILD.get()
+        if message is not None and child is not None:
+            ambush.note(child)
+        return message
+
+    async def named_run(self, handshake):
+        _CHILD.set(self)
+        return await run(self, handshake)
+
+    with patch.object(Mailbox, "receive_nowait", noted_receive), patch.object(Child, "_run", named_run):
+        yield ambush

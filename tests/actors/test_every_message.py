@@ -1,0 +1,103 @@
+"""Each actor of the tree is killed at each of its first fifty messages, while edits come in and clients come and go.
+
+Whoever dies over whatever: every edit arrives everywhere and is told of as a cause, and nobody else notices.
+"""
+
+from __future__ import annotations
+
+from itertools import cycle, islice
+from random import Random
+
+import pytest
+import trio
+from structlog.testing import capture_logs
+
+import supervisor
+from tests.actors.edits import edit_endpoints, edit_labels, edit_routing, edit_services, edit_sidecars
+from tests.actors.fake_stream import FakeEnvoy
+from tests.actors.meshes import SHOP
+from tests.actors.striking import CONNECTION, open_ambush
+from tests.actors.system import SETTINGS, SOURCE, World, run_seeded, start_mesh
+from tests.actors.traces import check_causes, check_traces, no_actor_failed
+
+MESSAGES = 50
+QUICK = (1, 2, 7, 30)
+"""The messages at which actors are killed in the fast tests too."""
+
+EDITS = (edit_routing, edit_endpoints, edit_routing, edit_services, edit_labels, edit_routing, edit_sidecars)
+MOST_EDITS = 60
+AFTERWARDS = 5
+"""Edits after the death."""
+
+PAUSE = 0.12
+"""Virtual seconds between two edits: each is debounced and has a snapshot of its own."""
+
+
+def actors_of(spec):
+    """The names of all actors in a tree of specifications, supervisors apart."""
+    children = getattr(spec, "children", None)
+    return [spec.name] if children is None else [name for child in children for name in actors_of(child)]
+
+
+def find_actors():
+    """Whoever is in the tree, and a connection."""
+    source = supervisor.SourceSpec(name=SOURCE, start=World("").run)
+    return (*actors_of(supervisor.build_system(SETTINGS, (source,)).tree), CONNECTION)
+
+
+def moments():
+    """Every actor with every message; most are only for those who have time."""
+    return [
+        pytest.param(actor, number, marks=() if number in QUICK else pytest.mark.slow)
+        for actor in find_actors()
+        for number in range(1, MESSAGES + 1)
+    ]
+
+
+async def play(actor, number):
+    """Edit until the actor has been struck and a little longer, then let everything come to rest and look around."""
+    staying = (FakeEnvoy("web-1.shop", "10.1.0.1", delta=True), FakeEnvoy("web-2.shop", "10.1.0.2", delta=False))
+    passing = (FakeEnvoy("vault-1.bank", "10.1.0.3", delta=True), FakeEnvoy("guest-1.bank", "10.1.0.4", delta=False))
+    with open_ambush(actor, number) as ambush, capture_logs() as lines:
+        async with trio.open_nursery() as nursery:
+            mesh = await start_mesh(nursery, SHOP, envoys=(*staying, *passing))
+            await edit_until_struck(mesh, ambush, passing, Random(number))
+            await mesh.settle()
+            assert ambush.struck
+            mesh.check()
+            check_traces(mesh)
+            check_unnoticed(mesh, actor, staying)
+            check_causes(mesh, lines, [envoy for envoy in staying if envoy.streams == 1])
+            nursery.cancel_scope.cancel()
+    assert no_actor_failed(lines)
+
+
+async def edit_until_struck(mesh, ambush, passing, dice):
+    """Edit after edit, and with each a client loses its stream."""
+    steps = zip(cycle(EDITS), cycle(passing), strict=True)
+    left = AFTERWARDS
+    for edit, guest in islice(steps, MOST_EDITS):
+        edit(mesh, dice)
+        guest.drop()
+        await trio.sleep(PAUSE)
+        left -= ambush.struck
+        if not left:
+            return
+
+
+def check_unnoticed(mesh, actor, staying):
+    """Nobody else was restarted, and no stream was lost but with its own connection."""
+    lost = [envoy for envoy in staying if envoy.streams > 1]
+    match actor:
+        case "connections":
+            assert mesh.restarts() == {actor: 1}
+        case "connection":
+            assert len(lost) <= 1
+        case _:
+            assert (mesh.restarts(), lost) == ({actor: 1}, [])
+
+
+@pytest.mark.parametrize(("actor", "number"), moments())
+def test_an_actor_may_be_killed_at_any_message(actor, number):
+    """The end state of every client is that of a fresh build, and each edit is among the causes that it was told of."""
+    run_seeded(number, play, actor, number)
