@@ -112,6 +112,7 @@ class Rotor:
         self._outlets = outlets
         self._number = -1
         self._read: tuple[bytes, ...] = ()
+        self._complaint = ""
 
     async def obtain(self, names: tuple[str, ...]) -> None:
         """Have a certificate issued, and return when the next one is due."""
@@ -120,7 +121,7 @@ class Rotor:
         )
         match answer:
             case SigningRefused(reason=reason):
-                log.warning("serving_certificate_refused", reason=reason)
+                self._complain(reason)
                 await trio.sleep(RETRY)
             case IssuedIdentity():
                 self._serve(answer.key_pem, answer.chain_pem, answer.roots_pem, names=names, expires=answer.not_after)
@@ -131,17 +132,23 @@ class Rotor:
         """Serve with what the files hold, if that is new, and return when it is time to look again."""
         trusted: AuthorityChanged = await ask(self._outlets.authority, lambda reply: RootsAsked(reply=reply))
         try:
-            read = (trusted.roots_pem, *await trio.to_thread.run_sync(_read, files))
+            read = (trusted.roots_pem, *_read(files))
             if read != self._read:
                 authority, certificate, key, *roots = self._read = read
                 self._serve(key, certificate, b"\n".join((authority, *roots)), file=str(files.certificate))
         except (OSError, ValueError) as error:
-            log.warning("serving_certificate_refused", reason=str(error))
+            self._complain(str(error))
         self._number = trusted.number
         await self._news(LOOK)
 
+    def _complain(self, reason: str) -> None:
+        if reason != self._complaint:
+            log.warning("serving_certificate_refused", reason=reason)
+        self._complaint = reason
+
     def _serve(self, key: bytes, chain: bytes, roots: bytes, **about: object) -> None:
         self._outlets.tls.change(build_context(key=key, chain=chain, roots=roots))
+        self._complaint = ""
         log.info("serving_certificate_changed", **about)
 
     def _life(self, issued: IssuedIdentity) -> float:
@@ -158,5 +165,6 @@ class Rotor:
 
 
 def _read(files: FromFiles) -> tuple[bytes, ...]:
+    """Three small files at most: a thread would cost more."""
     paths = (files.certificate, files.key, *([files.roots] if files.roots else []))
     return tuple(path.read_bytes() for path in paths)
