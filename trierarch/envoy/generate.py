@@ -30,7 +30,7 @@ from trierarch.envoy.outbound_view import select_outbound_view
 from trierarch.envoy.outlook import Outlook, Sight
 from trierarch.envoy.routes import narrow_outbound_routes, plan_outbound_routes, select_routing_view
 from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, NAME_TABLE, ROUTE, VIRTUAL_HOST
-from trierarch.envoy.units import Splice, Unit
+from trierarch.envoy.units import Joined, Splice, Unit
 from trierarch.envoy.vhds import plan_divided_routes, plan_virtual_hosts
 
 if TYPE_CHECKING:
@@ -249,6 +249,8 @@ def _build_resources(plan: Plan, memo: Memo, parts: PartCache) -> Steps[dict[str
             case Splice():
                 encoded = yield from _encode_pieces(item.pieces, memo)
                 built = (parts.join(item.name, encoded),)
+            case Joined():
+                built = (parts.join(item.name, item.pieces),)
         for resource in built:
             resources.setdefault(resource.name, resource)
         lookups += 1
@@ -257,16 +259,13 @@ def _build_resources(plan: Plan, memo: Memo, parts: PartCache) -> Steps[dict[str
     return resources
 
 
-def _encode_pieces(pieces: Sequence[Piece | bytes], memo: Memo) -> Steps[list[bytes]]:
+def _encode_pieces(pieces: Sequence[Piece], memo: Memo) -> Steps[tuple[bytes, ...]]:
     """Bytes remember their hash and compare by identity first: asking for the joined resource costs no walk over it."""
     encoded: list[bytes] = []
     for piece in pieces:
-        if isinstance(piece, bytes):
-            encoded.append(piece)
-            continue
         found = memo.find(*piece)
         if found is None:
             found = memo.build(*piece)
             yield
         encoded.append(found)
-    return encoded
+    return tuple(encoded)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from trierarch.envoy.names import outbound_cluster
 from trierarch.envoy.route_configuration import encode_proxyless_configuration
 from trierarch.envoy.route_tables import NO_MEMBERS, build_table, index_services, select_member
-from trierarch.envoy.units import Splice
+from trierarch.envoy.units import Joined
 from trierarch.envoy.virtual_host_selection import select_virtual_hosts
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ def plan_grpc_routes(view: OutboundView, memo: Memo) -> Plan:
                 yield (yield from _plan_port(view, egress, service.hostname, number, memo))
 
 
-def _plan_port(view: OutboundView, egress: EgressListener, host: str, port: int, memo: Memo) -> Steps[Splice]:
+def _plan_port(view: OutboundView, egress: EgressListener, host: str, port: int, memo: Memo) -> Steps[Joined]:
     """The configuration of one port of a service."""
     members = memo.think(index_services, egress.services).get(port, NO_MEMBERS)
     table = build_table(view, egress, port, memo.recall(select_member, (members, host)), memo)
     hosts = yield from select_virtual_hosts(table, memo)
     name = outbound_cluster(port, "", host)
     own = [each for each in hosts if each.name == f"{host}:{port}"]
-    return Splice(name, (yield from encode_proxyless_configuration(name, own)))
+    return Joined(name, (yield from encode_proxyless_configuration(name, own)))

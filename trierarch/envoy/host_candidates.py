@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from trierarch.push.model import Service
 
 
-class Candidate(NamedTuple):
-    """A virtual host as it is if it gets all the domains that it claims."""
-
-    claim: Claim
-    host: VirtualHostInputs
-
-
 class Common(NamedTuple):
     """What all virtual hosts of a view have in common.
 
@@ -46,18 +39,19 @@ def select_common(view: OutboundView) -> Common:
     return Common(view.mesh, counts_attempts(view), view.key.is_proxyless)
 
 
-def build_candidate(
+def build_host(
     claim: Claim, service: Service | None, routes: tuple[RouteInputs | DefaultRoute, ...], common: Common
-) -> Candidate:
-    """A virtual host with these routes, of a service or (None) of a host that is none."""
-    host = VirtualHostInputs(
+) -> VirtualHostInputs:
+    """A virtual host with these routes, of a service or (None) of a host that is none, as it is if it gets all the
+    domains that it claims.
+    """
+    return VirtualHostInputs(
         name=claim.name,
         domains=claim.domains,
         routes=routes,
         counts_attempts=common.counts_attempts,
         session=None if service is None else select_session(service, common.mesh.features),
     )
-    return Candidate(claim, host)
 
 
 def counts_attempts(view: OutboundView) -> bool:

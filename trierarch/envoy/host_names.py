@@ -145,8 +145,13 @@ class Contest(NamedTuple):
     only_ported: bool
 
 
-Arrangement = tuple[tuple[int, tuple[str, ...]], ...]
-"""By name: which claim, and the domains that are left to it. A claim with a name that is taken gets nothing."""
+class Arrangement(NamedTuple):
+    """Whose claims come to something: their places in the contest, sorted by name. A claim with a name that is taken
+    gets nothing. `left`: the domains of those that do not get all that they claim, by place.
+    """
+
+    order: tuple[int, ...]
+    left: Mapping[int, tuple[str, ...]]
 
 
 def arrange(contest: Contest, _memo: Memo) -> Steps[Arrangement]:
@@ -154,8 +159,7 @@ def arrange(contest: Contest, _memo: Memo) -> Steps[Arrangement]:
     yield
     if _is_peaceful(contest):
         claims = contest.claims
-        order = sorted(range(len(claims)), key=[claim.name for claim in claims].__getitem__)
-        return tuple([(index, claims[index].domains) for index in order])
+        return Arrangement(tuple(sorted(range(len(claims)), key=[claim.name for claim in claims].__getitem__)), {})
     return (yield from _settle(contest))
 
 
@@ -175,7 +179,8 @@ def _settle(contest: Contest) -> Steps[Arrangement]:
     """One claim after the other."""
     names: set[str] = set()
     taken: set[str] = set()
-    won: dict[str, tuple[int, tuple[str, ...]]] = {}
+    won: dict[str, int] = {}
+    left: dict[int, tuple[str, ...]] = {}
     for count, (index, claim) in enumerate(enumerate(contest.claims), start=1):
         if claim.name not in names:
             names.add(claim.name)
@@ -183,10 +188,12 @@ def _settle(contest: Contest) -> Steps[Arrangement]:
             if contest.only_ported and claim.port != DEFAULT_HTTP_PORT:
                 free = tuple(domain for domain in free if ":" in domain)
             if free:
-                won[claim.name] = (index, free)
+                won[claim.name] = index
+            if free != claim.domains:
+                left[index] = free
         if count % CLAIMS_PER_STEP == 0:
             yield
-    return tuple(won[name] for name in sorted(won))
+    return Arrangement(tuple(won[name] for name in sorted(won)), left)
 
 
 def _take(claim: Claim, taken: set[str], known: frozenset[str]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from trierarch.envoy.filter_chains import FilterChain, sniffed_http
 from trierarch.envoy.http_connection import HttpConnection, HttpProfile, select_profile
 from trierarch.envoy.http_filters import ResolvedHosts
 from trierarch.envoy.listener_conflicts import CLASSES, ListenerClass, ListenerEntry, settle, stands
+from trierarch.envoy.outbound_view import select_outbound_view
 from trierarch.envoy.tcp_chains import TcpService, routes_connections, select_tcp_chains
 from trierarch.envoy.virtual_service_index import VirtualServiceIndex
 from trierarch.push.model import UNSPECIFIED_ADDRESS, PortProtocol, Registry, Resolution
@@ -27,9 +28,12 @@ if TYPE_CHECKING:
 
     from trierarch.envoy.memo import Memo
     from trierarch.envoy.outbound_view import OutboundView
+    from trierarch.envoy.outlook import Outlook
     from trierarch.push.model import Service, ServicePort
+    from trierarch.push.routing import ResolvedVirtualService
     from trierarch.push.sidecar_scope import EgressListener
     from trierarch.push.steps import Steps
+    from trierarch.push.traffic import MergedRule
 
 PLACES_PER_STEP = 100
 """After so many ports of services the event loop gets its turn: about a millisecond of work."""
@@ -81,31 +85,43 @@ class _Draft:
         return self.view.mesh.features.http10
 
 
-def select_listening_view(view: OutboundView) -> OutboundView:
+def select_listening_view(outlook: Outlook) -> OutboundView:
     """The view without what no listener shows, so that views share listeners that differ in their routes.
 
     Virtual services count that route connections, rules that count for a port which may carry anything but HTTP. Only
     routes of connections depend on who the client is, and only names of aliases on the domain that it searches.
     """
-    egress = tuple(_connecting(each) for each in view.egress)
+    view = outlook.narrowed(select_outbound_view)
+    egress = tuple(replace(each, virtual_services=_connecting(each.virtual_services)) for each in view.egress)
     if any(each.virtual_services for each in egress):
         return replace(view, egress=egress)
-    aliased = any(service.aliases for each in egress for service in each.services)
+    aliased = any(_has_aliases(each.services) for each in egress)
     key = replace(view.key, scope=_NO_SCOPE, labels=frozenset(), dns_domain=view.key.dns_domain if aliased else "")
     rules = view.rules
     if all(each.port is None for each in egress):
-        connecting = _connecting_hosts(view.services)
-        rules = tuple([each for each in rules if each[0] in connecting])
+        rules = outlook.again("connecting rules", (rules, view.services), lambda: _connecting_rules(view))
     return replace(view, key=key, egress=egress, services=(), rules=rules)
 
 
-def _connecting(egress: EgressListener) -> EgressListener:
-    return replace(egress, virtual_services=tuple(filter(routes_connections, egress.virtual_services)))
+@lru_cache(maxsize=_REMEMBERED)
+def _connecting(virtual_services: tuple[ResolvedVirtualService, ...]) -> tuple[ResolvedVirtualService, ...]:
+    """Those that route connections. Remembered, as all of these, since every view asks again."""
+    return tuple(filter(routes_connections, virtual_services))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _has_aliases(services: tuple[Service, ...]) -> bool:
+    return any(service.aliases for service in services)
+
+
+def _connecting_rules(view: OutboundView) -> tuple[tuple[str, MergedRule], ...]:
+    hosts = _connecting_hosts(view.services)
+    return tuple([each for each in view.rules if each[0] in hosts])
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _connecting_hosts(services: tuple[Service, ...]) -> frozenset[str]:
-    """Services of which some port may carry anything but HTTP. Remembered, since every view asks again."""
+    """Services of which some port may carry anything but HTTP."""
     return frozenset(
         service.hostname
         for service in services

@@ -21,7 +21,6 @@ from trierarch.envoy.http_connection import HttpConnection
 from trierarch.envoy.listener_entries import outbound_profile, select_entries, select_listening_view
 from trierarch.envoy.listener_frames import HTTP_INSPECTOR, TLS_INSPECTOR, Inspector, ListenerFrame, frame_piece
 from trierarch.envoy.names import BLACK_HOLE_CLUSTER, OUTBOUND, VIRTUAL_OUTBOUND
-from trierarch.envoy.outbound_view import select_outbound_view
 from trierarch.envoy.tcp_proxy import TcpProxy
 from trierarch.envoy.units import Splice
 from trierarch.envoy.virtual_host_selection import DYNAMIC_DNS, select_catch_all
@@ -42,7 +41,7 @@ HTTP_PROXY_ROUTE = "http_proxy"
 
 def narrow_outbound_listeners(outlook: Outlook) -> OutboundView:
     """What of an outlook its listeners depend on."""
-    return select_listening_view(outlook.narrowed(select_outbound_view))
+    return select_listening_view(outlook)
 
 
 def plan_outbound_listeners(view: OutboundView, telemetry: Telemetry, memo: Memo) -> Plan:

@@ -199,7 +199,7 @@ def select_outbound_view(outlook: Outlook) -> OutboundView:
     """What of an outlook routes may be made of; listeners need less."""
     scope, mesh = outlook.scope, outlook.mesh
     of = outlook.context.endpoints.of
-    headless = [service.id for service in scope.services if service.resolution is Resolution.PASSTHROUGH]
+    headless = outlook.again("headless services", (scope.services,), lambda: _headless(scope.services))
     return OutboundView(
         key=replace(
             outlook.key,
@@ -212,11 +212,15 @@ def select_outbound_view(outlook: Outlook) -> OutboundView:
         mesh=mesh,
         egress=scope.egress,
         services=scope.services,
-        rules=tuple(outlook.chosen_rules.items()),
+        rules=outlook.rules_by_host,
         headless=tuple([(service, of(service)) for service in headless]),
         fall_through=_fall_through(scope),
         resolves_unknown_names=_resolves_unknown_names(scope, mesh),
     )
+
+
+def _headless(services: tuple[Service, ...]) -> tuple[Hostname, ...]:
+    return tuple([service.id for service in services if service.resolution is Resolution.PASSTHROUGH])
 
 
 def _fall_through(scope: SidecarScope) -> str:

@@ -125,19 +125,25 @@ class Outlook:
             chosen = {host: select_rule(rules, namespace, labels) for host, rules in self.scope.rules.items()}
             return {host: rule for host, rule in chosen.items() if rule is not None}
 
-        return self._again("chosen rules", (self.scope.rules,), choose)
+        return self.again("chosen rules", (self.scope.rules,), choose)
+
+    @cached_property
+    def rules_by_host(self) -> tuple[tuple[str, MergedRule], ...]:
+        """The same as pairs."""
+        chosen = self.chosen_rules
+        return self.again("rules by host", (chosen,), lambda: tuple(chosen.items()))
 
     @cached_property
     def rules(self) -> tuple[MergedRule | None, ...]:
         """The rule in force for each of `scope.services`, beside them."""
         chosen, services = self.chosen_rules, self.scope.services
-        return self._again("rules", (chosen, services), lambda: tuple([chosen.get(each.hostname) for each in services]))
+        return self.again("rules", (chosen, services), lambda: tuple([chosen.get(each.hostname) for each in services]))
 
     @cached_property
     def endpoints(self) -> tuple[ServiceEndpoints, ...]:
         """The endpoints of each of `scope.services`, beside them."""
         known, services = self.context.endpoints.by_service, self.scope.services
-        return self._again(
+        return self.again(
             "endpoints", (known, services), lambda: tuple([known.get(each.id, NO_ENDPOINTS) for each in services])
         )
 
@@ -151,9 +157,9 @@ class Outlook:
             found = [(each, for_clients(each)) for each in namespaces]
             return tuple((namespace, policies) for namespace, policies in found if policies is not NO_POLICIES)
 
-        return self._again("policies", (self.context.authentication, self.scope.services), find)
+        return self.again("policies", (self.context.authentication, self.scope.services), find)
 
-    def _again(self, name: str, reads: tuple[object, ...], make: Callable[[], ValueT]) -> ValueT:
+    def again(self, name: str, reads: tuple[object, ...], make: Callable[[], ValueT]) -> ValueT:
         """What was made from the very same things before, else what is made now."""
         known = self.past.get(name)
         if known is not None and _are_same(known.reads, reads):

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from protocol.xds.resources import Part, Resource, ResourceSet, build_resource
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Iterable
 
 
 class PartCache:
@@ -53,9 +53,9 @@ class PartCache:
             found = self._sets[parts] = ResourceSet(*parts)
         return found
 
-    def join(self, name: str, pieces: Sequence[bytes]) -> Resource:
+    def join(self, name: str, pieces: tuple[bytes, ...]) -> Resource:
         """The one resource of this name with a body of these pieces."""
-        key = (name, tuple(pieces))
+        key = (name, pieces)
         found = self._joined.get(key)
         if found is None:
             found = self._joined[key] = build_resource(name, b"".join(pieces))

@@ -9,7 +9,7 @@ from trierarch.envoy.packing import encode
 from trierarch.envoy.virtual_hosts import build_virtual_host
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from trierarch.envoy.virtual_hosts import VirtualHostInputs
     from trierarch.push.steps import Steps
@@ -29,18 +29,15 @@ def build_route_configuration(name: str, hosts: Iterable[VirtualHostInputs]) -> 
     )
 
 
-def encode_route_configuration(name: str, hosts: Iterable[VirtualHostInputs]) -> Steps[tuple[bytes, ...]]:
+def encode_route_configuration(name: str, hosts: Collection[VirtualHostInputs]) -> Steps[tuple[bytes, ...]]:
     """The same in pieces, which stand in the order of their fields: joined, they are the message's own encoding."""
     pieces = yield from encode_proxyless_configuration(name, hosts)
     return (*pieces, encode(build_route_configuration("", ())))
 
 
-def encode_proxyless_configuration(name: str, hosts: Iterable[VirtualHostInputs]) -> Steps[tuple[bytes, ...]]:
+def encode_proxyless_configuration(name: str, hosts: Collection[VirtualHostInputs]) -> Steps[tuple[bytes, ...]]:
     """A configuration for a gRPC client: there is nothing to say but its virtual hosts."""
-    pieces = [encode(RouteConfiguration(name=name))]
-    for host in hosts:
-        fresh = not host.is_encoded
-        pieces.append(host.encoded)
-        if fresh:
-            yield
-    return tuple(pieces)
+    for host in [each for each in hosts if not each.is_encoded]:
+        host.encoded  # noqa: B018 - it is kept
+        yield
+    return (encode(RouteConfiguration(name=name)), *[host.encoded for host in hosts])

@@ -16,7 +16,7 @@ from trierarch.envoy.outbound_view import select_outbound_view
 from trierarch.envoy.route_configuration import encode_route_configuration
 from trierarch.envoy.route_hash import may_hash
 from trierarch.envoy.route_tables import NO_MEMBERS, Members, build_table, index_services, select_member
-from trierarch.envoy.units import Splice
+from trierarch.envoy.units import Joined
 from trierarch.envoy.virtual_host_selection import select_catch_all, select_virtual_hosts
 from trierarch.push.model import PortProtocol
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from trierarch.envoy.virtual_hosts import VirtualHostInputs
     from trierarch.push.sidecar_scope import EgressListener
     from trierarch.push.steps import Steps
+    from trierarch.push.traffic import MergedRule
 
 
 class OutboundRoutes(NamedTuple):
@@ -46,7 +47,11 @@ def narrow_outbound_routes(outlook: Outlook) -> OutboundRoutes:
 def select_routing_view(outlook: Outlook) -> OutboundView:
     """The view without the rules that no route shows."""
     view = outlook.narrowed(select_outbound_view)
-    return replace(view, rules=tuple([each for each in view.rules if may_hash(each[1])]))
+    return replace(view, rules=outlook.again("hashing rules", (view.rules,), lambda: _hashing(view.rules)))
+
+
+def _hashing(rules: tuple[tuple[str, MergedRule], ...]) -> tuple[tuple[str, MergedRule], ...]:
+    return tuple([each for each in rules if may_hash(each[1])])
 
 
 def plan_outbound_routes(inputs: OutboundRoutes, memo: Memo) -> Plan:
@@ -55,10 +60,10 @@ def plan_outbound_routes(inputs: OutboundRoutes, memo: Memo) -> Plan:
         yield (yield from plan_configuration(inputs.view, name, memo))
 
 
-def plan_configuration(view: OutboundView, name: str, memo: Memo) -> Steps[Splice]:
+def plan_configuration(view: OutboundView, name: str, memo: Memo) -> Steps[Joined]:
     """One of them, whole."""
     hosts = yield from select_hosts(view, name, memo)
-    return Splice(name, (yield from encode_route_configuration(name, hosts)))
+    return Joined(name, (yield from encode_route_configuration(name, hosts)))
 
 
 def select_route_names(inputs: OutboundRoutes, memo: Memo) -> Steps[list[str]]:

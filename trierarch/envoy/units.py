@@ -1,7 +1,7 @@
 """The unit of generation: a pure function of one frozen value that holds all that it may read.
 
     narrow_x(outlook) -> inputs                             narrow: all that the plan may read, equal for all who share
-    plan_x(inputs, memo) -> Iterator[Unit | Splice | None]  plan: which units there are, and with what inputs
+    plan_x(inputs, memo) -> Iterator[Unit | Splice | Joined | None]  plan: which units there are, and with what inputs
     build_x(inputs) -> tuple[Resource, ...] | bytes         build: nothing else is in scope, so the memo's key,
                                                             (build, inputs), cannot be incomplete
 
@@ -36,11 +36,18 @@ class Piece(NamedTuple):
 
 
 class Splice(NamedTuple):
-    """One resource, joined from pieces in order (protobuf allows fields to be concatenated); bytes are ready ones."""
+    """One resource, joined from pieces in order (protobuf allows fields to be concatenated)."""
 
     name: str
-    pieces: tuple[Piece | bytes, ...]
+    pieces: tuple[Piece, ...]
 
 
-Plan = Iterator[Unit | Splice | None]
+class Joined(NamedTuple):
+    """The same of pieces that are ready."""
+
+    name: str
+    pieces: tuple[bytes, ...]
+
+
+Plan = Iterator[Unit | Splice | Joined | None]
 """What is to be built, one after the other; None while a plan is still thinking, so that others get their turn."""

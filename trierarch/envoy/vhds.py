@@ -22,7 +22,7 @@ from trierarch.envoy.packing import encode
 from trierarch.envoy.route_configuration import build_route_configuration
 from trierarch.envoy.routes import is_for_one_host, plan_configuration, select_hosts, select_route_names
 from trierarch.envoy.types import route_configuration_of
-from trierarch.envoy.units import Splice
+from trierarch.envoy.units import Joined
 from trierarch.envoy.virtual_hosts import virtual_host_field
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def plan_divided_routes(inputs: OutboundRoutes, memo: Memo) -> Plan:
         if is_for_one_host(name):
             yield (yield from plan_configuration(inputs.view, name, memo))
         else:
-            yield Splice(name, (encode(RouteConfiguration(name=name)), _FRAME))
+            yield Joined(name, (encode(RouteConfiguration(name=name)), _FRAME))
 
 
 def plan_virtual_hosts(inputs: OutboundRoutes, memo: Memo) -> Plan:
@@ -51,7 +51,7 @@ def plan_virtual_hosts(inputs: OutboundRoutes, memo: Memo) -> Plan:
         for host in (yield from select_hosts(inputs.view, name, memo)):
             full_name = virtual_host_name(name, host.name)
             fresh = not host.is_encoded
-            yield Splice(full_name, (memo.recall(_encode_name, full_name), host.nameless))
+            yield Joined(full_name, (memo.recall(_encode_name, full_name), host.nameless))
             if fresh:
                 yield None
 

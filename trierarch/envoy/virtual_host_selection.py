@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from trierarch.envoy.host_candidates import build_candidate, counts_attempts, select_common
+from trierarch.envoy.host_candidates import build_host, counts_attempts, select_common
 from trierarch.envoy.host_names import Contest, arrange, select_caller, select_names
 from trierarch.envoy.names import ALLOW_ANY_DNS_CLUSTER, BLACK_HOLE_CLUSTER, outbound_cluster
 from trierarch.envoy.route_hash import consistent_hash
-from trierarch.envoy.routed_hosts import Groups
+from trierarch.envoy.routed_hosts import Group, Groups, batches, unite
 from trierarch.envoy.virtual_hosts import CatchAllRoute, DefaultRoute, VirtualHostInputs
 from trierarch.push.model import Resolution
 from trierarch.push.traffic import effective_policy
@@ -25,7 +25,7 @@ from trierarch.push.traffic import effective_policy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from trierarch.envoy.host_candidates import Candidate, Common
+    from trierarch.envoy.host_candidates import Common
     from trierarch.envoy.host_names import Claim, Names
     from trierarch.envoy.memo import Memo
     from trierarch.envoy.outbound_view import OutboundView
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from trierarch.push.traffic import MergedRule
 
 HOSTS_PER_STEP = 100
-"""After so many virtual services or virtual hosts the event loop gets its turn: about a millisecond of work."""
+"""After so many virtual hosts the event loop gets its turn: about a millisecond of work."""
 
 DYNAMIC_DNS = "allow_any_dynamic_dns"
 
@@ -45,25 +45,24 @@ def select_virtual_hosts(table: RouteTable, memo: Memo) -> Steps[list[VirtualHos
     view = table.view
     names = yield from memo.steps(select_names, (table.members, select_caller(view, table.port)))
     groups = Groups(table, names, memo)
-    routed: list[Candidate] = []
-    claimed: set[str] = set()
-    for count, each in enumerate(table.considered, start=1):
-        group = groups.of(each)
-        routed += group.candidates
-        claimed |= group.claimed
-        if count % HOSTS_PER_STEP == 0:
-            yield
+    routed: list[Group] = []
+    for some in batches(table.considered):
+        routed.append(groups.of(some))
+        yield
     unrouted = yield from memo.steps(_select_defaults, Defaults(table.members, names, select_common(view), view.rules))
-    candidates = [*routed, *(each for host, own in unrouted.items() if host not in claimed for each in own)]
+    claims, hosts, claimed = unite(routed)
+    defaults = unite([group for host, group in unrouted.items() if host not in claimed])
+    claims, hosts = claims + defaults.claims, hosts + defaults.hosts
     known = names.known if claimed <= names.known else names.known | claimed
-    contest = Contest(tuple([each.claim for each in candidates]), known, only_ported=not table.port)
-    arrangement = yield from memo.steps(arrange, contest)
-    return [_called(candidates[index].host, domains, memo) for index, domains in arrangement]
+    order, left = yield from memo.steps(arrange, Contest(claims, known, only_ported=not table.port))
+    if left:
+        return [_called(hosts[place], left.get(place), memo) for place in order]
+    return [hosts[place] for place in order]
 
 
-def _called(host: VirtualHostInputs, domains: tuple[str, ...], memo: Memo) -> VirtualHostInputs:
-    """The virtual host with those of its domains that are left to it."""
-    return host if host.domains is domains else memo.recall(_renamed, (host, domains))
+def _called(host: VirtualHostInputs, domains: tuple[str, ...] | None, memo: Memo) -> VirtualHostInputs:
+    """The virtual host with those of its domains that are left to it; None: all."""
+    return host if domains is None else memo.recall(_renamed, (host, domains))
 
 
 def _renamed(inputs: tuple[VirtualHostInputs, tuple[str, ...]]) -> VirtualHostInputs:
@@ -90,26 +89,27 @@ class DefaultHost(NamedTuple):
     common: Common
 
 
-def _select_defaults(inputs: Defaults, memo: Memo) -> Steps[Mapping[str, tuple[Candidate, ...]]]:
+def _select_defaults(inputs: Defaults, memo: Memo) -> Steps[Mapping[str, Group]]:
     """The default virtual hosts of every service, one for each of its HTTP ports, by host."""
     names, members, rules = inputs.names, inputs.members.by_host, dict(inputs.rules)
-    strangers: Mapping[str, tuple[Candidate, ...]] = {}
+    strangers: Mapping[str, Group] = {}
     hosts: Iterable[str] = members
     if names.strangers is not None:
         strangers = yield from memo.steps(_select_defaults, inputs._replace(names=names.strangers))
         hosts = names.own
-    candidates: dict[str, tuple[Candidate, ...]] = {}
+    own: dict[str, Group] = {}
     for count, host in enumerate(hosts, start=1):
         service = members[host].service
         if service.resolution is not Resolution.ALIAS:
-            rows = [DefaultHost(claim, service, rules.get(host), inputs.common) for claim in names.claims[host]]
-            candidates[host] = tuple([memo.recall(_build_default, row) for row in rows])
+            claims = names.claims[host]
+            rows = [DefaultHost(claim, service, rules.get(host), inputs.common) for claim in claims]
+            own[host] = Group(claims, tuple([memo.recall(_build_default, row) for row in rows]), frozenset())
         if count % HOSTS_PER_STEP == 0:
             yield
-    return {**strangers, **candidates}
+    return {**strangers, **own}
 
 
-def _build_default(row: DefaultHost) -> Candidate:
+def _build_default(row: DefaultHost) -> VirtualHostInputs:
     claim, service, rule, common = row
     route = DefaultRoute(
         cluster=outbound_cluster(claim.port, "", service.hostname),
@@ -117,7 +117,7 @@ def _build_default(row: DefaultHost) -> Candidate:
         consistent_hash=consistent_hash(effective_policy(rule, "", claim.port, common.mesh)),
         retry=common.retry,
     )
-    return build_candidate(claim, service, (route,), common)
+    return build_host(claim, service, (route,), common)
 
 
 # --- hosts that nobody defined ---------------------------------------------------------------------------------------
