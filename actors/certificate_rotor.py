@@ -152,10 +152,8 @@ class Rotor:
         log.info("serving_certificate_changed", **about)
 
     def _life(self, issued: IssuedIdentity) -> float:
-        outlets = self._outlets
-        return seconds_to_renewal(
-            not_before=issued.not_before, not_after=issued.not_after, now=outlets.wall(), chance=outlets.chance()
-        )
+        left = issued.not_after - self._outlets.wall()
+        return seconds_to_renewal(left=left, chance=self._outlets.chance())
 
     async def _news(self, patience: float) -> None:
         """Wait until others are to be trusted, but no longer."""

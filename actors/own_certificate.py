@@ -124,13 +124,8 @@ class OwnCertificate:
         self._slot.certificate = CertificateState(issued=issued, secrets=secrets, due_at=due_at, asked=asked)
 
     def _renewal(self, issued: IssuedIdentity) -> float:
-        wait = seconds_to_renewal(
-            not_before=issued.not_before,
-            not_after=issued.not_after,
-            now=self._terms.wall(),
-            chance=self._terms.chance(),
-        )
-        return trio.current_time() + wait
+        left = issued.not_after - self._terms.wall()
+        return trio.current_time() + seconds_to_renewal(left=left, chance=self._terms.chance())
 
     def _post(self, answer: IssuedIdentity | SigningRefused | None) -> None:
         self._inbox.post(IdentityIssued(answer=answer))

@@ -148,11 +148,11 @@ def _tls(plan: Plan) -> ssl.SSLContext:
 
 def _note(plan: Plan, certificate: x509.Certificate) -> float:
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    begin, end = certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp()
     log.info(
         "identity_written",
         folder=str(plan.folder),
         identities=[str(each.value) for each in names],
         expires=certificate.not_valid_after_utc.isoformat(),
     )
-    return seconds_to_renewal(not_before=begin, not_after=end, now=time.time(), chance=random.random())
+    left = certificate.not_valid_after_utc.timestamp() - time.time()
+    return seconds_to_renewal(left=left, chance=random.random())

@@ -10,10 +10,11 @@ SHORTEST = 1.0
 """Seconds. A certificate that lives shorter is not renewed more often."""
 
 
-def seconds_to_renewal(*, not_before: float, not_after: float, now: float, chance: float) -> float:
-    """Seconds from `now` until a certificate should be renewed; times are wall clock seconds.
+def seconds_to_renewal(*, left: float, chance: float) -> float:
+    """How long to wait before a certificate is renewed that is new now; `left`: seconds until it expires.
 
-    `chance`, from 0 to 1, decides where in the jitter it falls.
+    When it begins to be valid does not count: that lies back a little, for clocks differ. `chance`, from 0 to 1,
+    decides where in the jitter it falls.
     """
     ratio = GRACE_RATIO + JITTER_RATIO * (2 * chance - 1)
-    return max(SHORTEST, not_after - (not_after - not_before) * ratio - now)
+    return max(SHORTEST, left * (1 - ratio))
