@@ -32,7 +32,7 @@ from protocol.xds.cases import Case, decide
 from protocol.xds.doubt import NO_NAMES, Doubt
 from protocol.xds.requests import DeltaRequest
 from protocol.xds.subscription import (
-    WILDCARD,
+    WILDCARDS,
     Late,
     Offer,
     Outcome,
@@ -42,6 +42,7 @@ from protocol.xds.subscription import (
     acknowledged,
     asked,
     interned,
+    less,
     news,
     rejected,
     renamed,
@@ -86,7 +87,7 @@ class Turn:
     @property
     def owed(self) -> Owed:
         """The answer to this request: all that it names, what its client holds already too (§6.10)."""
-        return Owed(names=self.wants - self.drops - {WILDCARD}, declared=self.request.initial)
+        return Owed(names=less(self.wants, self.drops, WILDCARDS), declared=self.request.initial)
 
 
 def receive(rules: TypeRules, watch: Watch | None, request: Request) -> Outcome:
@@ -95,7 +96,8 @@ def receive(rules: TypeRules, watch: Watch | None, request: Request) -> Outcome:
         raise LocalError("a delta stream was given a state-of-the-world request")
     if watch is not None and watch.late is not None:
         watch, request = _with_late(watch, watch.late, request)
-    wants = interned(request.subscribe) | interned(request.initial)
+    subscribe, declared = interned(request.subscribe), interned(request.initial)
+    wants = subscribe | declared if declared else subscribe
     turn = Turn(rules=rules, watch=watch, request=request, wants=wants, drops=interned(request.unsubscribe))
     return decide(CASES, turn).step(turn)
 
@@ -130,7 +132,7 @@ def _reject(turn: Turn) -> Outcome:
 
 def _begin(turn: Turn) -> Outcome:
     declared = (interned(turn.request.initial),) if turn.request.initial else ()
-    fresh = Watch(names=turn.named - turn.drops - {WILDCARD}, doubt=Doubt(unsettled=declared))
+    fresh = Watch(names=less(turn.named, turn.drops, WILDCARDS), doubt=Doubt(unsettled=declared))
     return _answered(fresh, (), turn, first=True)
 
 
@@ -156,7 +158,7 @@ def _take(turn: Turn) -> Outcome:
 
 def _answer(turn: Turn) -> Outcome:
     watch, events = _acknowledged(turn)
-    return _answered(renamed(watch, (watch.names | turn.named) - turn.drops - {WILDCARD}), events, turn)
+    return _answered(renamed(watch, less(watch.names | turn.named, turn.drops, WILDCARDS)), events, turn)
 
 
 def _acknowledged(turn: Turn) -> tuple[Watch, tuple[Event, ...]]:

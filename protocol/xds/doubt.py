@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from protocol.xds.resources import ResourceSet
 
@@ -66,11 +66,13 @@ class Doubt:
         """
         if not latest or self.nacked:
             return replace(self, nacked=True)
-        told = ((name, sent.get(name)) for name in self.names)
-        versions = {name: resource.version for name, resource in told if resource is not None}
-        if versions and (len(self.names) == 1 or any(f" {name}: " in f" {words}" for name in versions)):
+        names = self.names
+        blamed = names if len(names) == 1 else names.intersection(_blamed(words))
+        if any(sent.get(name) for name in blamed):
             return CERTAIN
-        twice = {name: version for name, version in versions.items() if self.suspected.get(name) == version}
+        parts = (part.resources.items() for part in sent.parts)
+        versions = {name: one.version for part in parts for name, one in part if name in names}
+        twice = {name: version for name, version in self.suspected.items() if versions.get(name) == version}
         return replace(self, nacked=True, suspected=versions, refused={**self.refused, **twice})
 
     def again(self, resources: ResourceSet) -> tuple[frozenset[str], frozenset[str]]:
@@ -83,6 +85,11 @@ class Doubt:
             elif self.refused.get(name) != resource.version:
                 defined.append(name)
         return frozenset(defined), frozenset(gone)
+
+
+def _blamed(words: str) -> Iterator[str]:
+    """The words with a colon behind them: among them the names that a client blames (`NAME: reason`)."""
+    return (word[:-1] for word in words.split() if word.endswith(":"))
 
 
 CERTAIN = Doubt()

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from protocol.xds.diff import NOTHING, Difference, difference
 from protocol.xds.doubt import CERTAIN, NO_NAMES, Doubt
 from protocol.xds.events import Acked, Asked, Event, Nacked, StaleNonce
-from protocol.xds.names import share
 from protocol.xds.resources import ResourceSet
 
 if TYPE_CHECKING:
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 
 WILDCARD = "*"
 """The name by which a delta client asks for everything. It is never kept among the names (§6.9)."""
+
+WILDCARDS = frozenset({WILDCARD})
 
 UNOFFERED = ResourceSet()
 """The set of a watch that was not offered any yet."""
@@ -148,9 +149,16 @@ class Offer:
 
 # --- steps of a request ----------------------------------------------------------------------------------------------
 def interned(names: Iterable[str], known: frozenset[str] = NO_NAMES) -> frozenset[str]:
-    """The set of these names, shared with the whole process; `known` itself if it is equal."""
+    """The set of these names, which the whole process shares since `wire_requests`; `known` itself if it is equal."""
     given = frozenset(names)
-    return known if given == known else frozenset(share(given))
+    return known if given == known else given
+
+
+def less(names: frozenset[str], *dropped: frozenset[str]) -> frozenset[str]:
+    """The names without those dropped; the set itself, for it may be large, if none of them is in it."""
+    for others in dropped:
+        names = names if names.isdisjoint(others) else names - others
+    return names
 
 
 def rejected(watch: Watch | None, type_url: str, nonce: str, nack: Nack) -> Outcome:
