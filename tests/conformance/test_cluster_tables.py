@@ -63,6 +63,29 @@ def test_names_of_statistics(row):
     assert found == row["want"] + ";"
 
 
+@rows(TELEMETRY, "TestBuildInboundStatPrefix")
+def test_names_of_inbound_statistics(row):
+    """The same placeholders, of a workload's own services."""
+    about = row["tm"]
+    attributes = {"name": about.get("kubernetesServiceName"), "namespace": about.get("kubernetesServiceNamespace")}
+    registry = {"serviceRegistry": "Kubernetes"} if attributes["name"] else {}
+    named = service({"hostname": about["instanceHostname"], "attributes": attributes | registry})
+    found = pattern_stat_name(row["statPattern"], named, row["port"], row["portName"], row["subset"], target_port=0)
+    assert found == row["want"] + ";"
+
+
+@rows(CORE.format("cluster_traffic_policy"), "TestApplyDefaultTrafficPolicy")
+def test_defaults_of_the_mesh(row):
+    """They stand in for the blocks that a rule leaves out, whole."""
+    settings = Mesh(config=mesh_config({"defaultTrafficPolicy": row["meshDefault"]} if row["meshDefault"] else {}))
+    rule = rule_of(row["policy"]) if row["policy"] else None
+    wanted = rule_of({"connectionPool": row.get("wantConnPool"), "outlierDetection": row.get("wantOutlier")})
+    found, expected = effective_policy(rule, "", 1, settings), effective_policy(wanted, "", 1, mesh())
+    assert str((found.connection_pool, found.outlier_detection)) == str(
+        (expected.connection_pool, expected.outlier_detection)
+    )
+
+
 @rows(UTIL, "TestMergeSubsetTrafficPolicy")
 def test_policies_of_subsets(row):
     """A subset's policy over the rule's, seen at a port."""

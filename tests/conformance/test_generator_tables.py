@@ -160,6 +160,18 @@ def test_failover_by_labels(row):
     assert sorted((group.priority, _addresses(group)) for group in groups) == wanted
 
 
+@rows(UTIL, "TestLocalityMatch")
+def test_localities_of_a_pattern(row):
+    """A rule to send everything elsewhere concerns clients in the localities that it names."""
+    place = row["locality"]
+    client = Standpoint(Locality(place.get("region", ""), place.get("zone", ""), place.get("subZone", "")))
+    elsewhere = {"localityLbSetting": {"distribute": [{"from": row["rule"], "to": {"elsewhere": 100}}]}}
+    balancer = rule_of({"loadBalancer": elsewhere}).spec.traffic_policy.load_balancer
+    preference = preference_in_force(balancer, TrafficDistribution.ANY, MeshConfig())
+    (group,) = apply_preference(group_by_locality([endpoint()]), preference, True, client)
+    assert (not group.endpoints) is row["match"]
+
+
 def _addresses(group):
     return sorted(each.addresses[0] for each in group.endpoints)
 
