@@ -133,7 +133,7 @@ class Line:
             case {"dequeueTimeout": True}:
                 assert self.dequeue() is None
             case {"markDone": proxy}:
-                self.queue.done(str(proxy))
+                self.queue.done(str(proxy), 0.0)
             case {"dequeueInBackground": proxy}:
                 assert self.dequeue() is None
                 self.background.append(str(proxy))
@@ -162,7 +162,7 @@ def every_key_reaches_every_proxy():
     def work():
         while grant := line.dequeue():
             told[grant.name] |= {key.name for key in grant.request.keys}
-            line.queue.done(grant.name)
+            line.queue.done(grant.name, 0.0)
 
     for service in range(100):
         for proxy in range(100):
@@ -181,7 +181,7 @@ def keys_come_in_order():
         line.enqueue(0, [{"kind": "ServiceEntry", "namespace": "", "name": f"{number:03}"}])
         if number % 3 == 0:
             seen.append(sorted(key.name for key in line.dequeue().request.keys))
-            line.queue.done("0")
+            line.queue.done("0", 0.0)
     flat = [name for names in seen for name in names]
     assert flat == sorted(flat)
     assert len(flat) == 100
@@ -215,10 +215,10 @@ def test_many_pushes_reach_every_proxy():
         for grant in queue.grant(float(now)):
             pushed[grant.name] += 1
             if now % 2:
-                queue.done(grant.name)
+                queue.done(grant.name, float(now))
     for now in range(100, 110):
         for name in map(str, range(5)):
-            queue.done(name)
+            queue.done(name, float(now))
         for grant in queue.grant(float(now)):
             pushed[grant.name] += 1
     assert len(queue) == 0
@@ -235,5 +235,5 @@ def test_one_push_reaches_every_proxy_once():
         assert len(batch) <= 2
         pushed += batch
         for name in batch:
-            queue.done(name)
+            queue.done(name, 0.0)
     assert sorted(pushed) == list("01234")
