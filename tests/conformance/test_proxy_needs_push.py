@@ -45,7 +45,7 @@ def scope_depending_on(*keys):
         by_host={},
         rules={},
         registry_only=False,
-        depends_on=frozenset(keys),
+        depends_on=(frozenset(keys),),
     )
 
 

@@ -7,6 +7,7 @@ derived from is (`Derived`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,32 +16,32 @@ from trierarch.push.model import Hostname, PortProtocol, Registry, Service, Serv
 from trierarch.push.visibility import NOBODY, is_visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Iterator
 
     from trierarch.push.egress_hosts import EgressHosts, HostSet
     from trierarch.push.routing import ResolvedVirtualService, VirtualServices
     from trierarch.push.services import Services
+    from trierarch.push.steps import Steps
+
+
+Reached = Mapping["ResolvedVirtualService", tuple[Service, ...]]
+"""The services that each virtual service sends to."""
+
+SERVICES_PER_STEP = 2000
+"""After so many services the event loop gets its turn: about a millisecond of work."""
 
 
 class Derived:
-    """Services made from others, by what they were made from, and services that virtual services reach.
+    """Services made from others, by what they were made from.
 
-    Lives as long as one scope is built; its two dictionaries are handed to the next build.
+    Lives as long as one scope is built; its dictionary is handed to the next build.
     """
 
-    __slots__ = ("_before", "_reached_before", "made", "reached")
+    __slots__ = ("_before", "made")
 
-    def __init__(self, before: Mapping[Hashable, Service], reached: Mapping[Hashable, tuple[Service, ...]]) -> None:
+    def __init__(self, before: Mapping[Hashable, Service]) -> None:
         self._before = before
-        self._reached_before = reached
         self.made: dict[Hashable, Service] = {}
-        self.reached: dict[Hashable, tuple[Service, ...]] = {}
-
-    def destinations(self, key: Hashable, find: Callable[[], tuple[Service, ...]]) -> tuple[Service, ...]:
-        """The services that something sends to. The key holds all that `find` reads."""
-        found = self._reached_before.get(key)
-        self.reached[key] = find() if found is None else found
-        return self.reached[key]
 
     def get(self, key: Hashable, make: Callable[[], Service]) -> Service:
         """The service derived under that key: from before, or made now. The key holds all that `make` reads."""
@@ -138,14 +139,15 @@ def destination_services(
     namespace: str,
     services: Services,
     derived: Derived,
-) -> Iterator[Service]:
-    """The services that imported virtual services send to, with the ports that they name."""
-    for virtual_service in virtual_services:
-
-        def find(virtual_service: ResolvedVirtualService = virtual_service) -> tuple[Service, ...]:
-            return tuple(_destinations(virtual_service, port, namespace, services, derived))
-
-        yield from derived.destinations((virtual_service, port, services), find)
+    before: Reached,
+) -> Reached:
+    """The services that imported virtual services send to, with the ports that they name. `before`: the same for some
+    of them, found with the same port, namespace and services.
+    """
+    return {
+        each: before[each] if each in before else tuple(_destinations(each, port, namespace, services, derived))
+        for each in virtual_services
+    }
 
 
 def _destinations(
@@ -186,12 +188,15 @@ def _referenced(
     return derived.with_ports(service, ports) if ports else None
 
 
-def unite(services: Iterable[Service], derived: Derived) -> dict[str, Service]:
+def unite(services: Iterable[Service], derived: Derived) -> Steps[dict[str, Service]]:
     """One service a hostname: what comes first wins, Kubernetes' before others; equal ones merge their ports."""
     by_host: dict[str, Service] = {}
-    for service in services:
+    for count, service in enumerate(services, start=1):
         present = by_host.get(service.hostname)
-        by_host[service.hostname] = service if present is None else _united(present, service, derived)
+        if present is not service:
+            by_host[service.hostname] = service if present is None else _united(present, service, derived)
+        if count % SERVICES_PER_STEP == 0:
+            yield
     return by_host
 
 

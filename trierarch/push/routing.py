@@ -90,7 +90,7 @@ class VirtualServices:
     def visible(self, namespace: str, gateway: str) -> tuple[ResolvedVirtualService, ...]:
         """All that a namespace sees for a gateway, in order of precedence: private, exported, public."""
         key = (namespace, gateway)
-        return (*self.private.get(key, ()), *self.exported.get(key, ()), *self.public.get(gateway, ()))
+        return self.private.get(key, ()) + self.exported.get(key, ()) + self.public.get(gateway, ())
 
 
 class RoutingInputs(NamedTuple):

@@ -8,6 +8,8 @@ before at hand: whatever of it has the same inputs is taken over, and a scope in
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.config.findings import Remark
@@ -18,6 +20,7 @@ from trierarch.config.sidecar import EgressListener as EgressSpec
 from trierarch.push.egress_hosts import EVERYTHING, is_egress_host, parse_egress_hosts
 from trierarch.push.imports import (
     Derived,
+    Reached,
     destination_services,
     imported_services,
     imported_virtual_services,
@@ -79,8 +82,9 @@ class ScopeMemo:
 
     inputs: ScopeInputs | None = None
     derived: Mapping[Hashable, Service] = field(default_factory=dict)
-    reached: Mapping[Hashable, tuple[Service, ...]] = field(default_factory=dict)
-    imported: frozenset[ConfigKey] = frozenset()
+    reached: tuple[Reached, ...] = ()
+    """For each egress listener."""
+    shadowed: frozenset[ConfigKey] = frozenset()
     ruling: frozenset[ConfigKey] = frozenset()
 
 
@@ -91,8 +95,8 @@ class SidecarScope:
     `services`: everything that gets clusters, in service order: imports and, besides, destinations of imported virtual
     services. `rules`: hostname -> the destination rules that may apply to that service, for `traffic.select_rule`.
     `registry_only`: unknown destinations are refused; `egress_proxy` (host, subset, port) takes them instead.
-    `depends_on`: the objects whose change may change anything here, services apart (see `depends`); `namespaces`: where
-    policies of its own workloads or of the services in reach may stand.
+    `depends_on`: sets of the objects whose change may change anything here, services apart (see `depends`);
+    `namespaces`: where policies of its own workloads or of the services in reach may stand.
     """
 
     key: ScopeKey
@@ -103,7 +107,7 @@ class SidecarScope:
     rules: Mapping[str, tuple[MergedRule, ...]]
     registry_only: bool
     egress_proxy: tuple[str, str, int] | None = None
-    depends_on: frozenset[ConfigKey] = frozenset()
+    depends_on: tuple[frozenset[ConfigKey], ...] = ()
     namespaces: frozenset[str] = frozenset()
     memo: ScopeMemo = field(default_factory=ScopeMemo)
 
@@ -115,8 +119,11 @@ class SidecarScope:
         """
         if key.kind in ("ServiceEntry", "Endpoints"):
             service = self.by_host.get(key.name)
-            return (service is not None and service.namespace == key.namespace) or key in self.depends_on
-        return key in self.depends_on or (key.kind == "PeerAuthentication" and key.namespace in self.namespaces)
+            if service is not None and service.namespace == key.namespace:
+                return True
+        elif key.kind == "PeerAuthentication" and key.namespace in self.namespaces:
+            return True
+        return any(key in keys for keys in self.depends_on)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -178,28 +185,29 @@ def build_scope(key: ScopeKey, context: PushContext, previous: SidecarScope | No
     if previous is not None and previous.memo.inputs == inputs:
         return previous
     before = previous or NOTHING_IN_REACH
-    derived = Derived(before.memo.derived, before.memo.reached)
+    derived = Derived(before.memo.derived)
     egress = yield from _egress(inputs, before, derived)
-    by_host = _by_host(inputs, egress, before, derived)
-    yield
+    reached = yield from _reached(inputs, egress, before, derived)
+    by_host = yield from _by_host(egress, reached, before, derived)
     rules = _rules(inputs, by_host, before)
     yield
-    imported = before.memo.imported if egress is before.egress else frozenset(_imported_keys(egress, by_host))
+    as_before = by_host is before.by_host
+    unchanged = as_before and _imported(egress) == _imported(before.egress)
+    shadowed = before.memo.shadowed if unchanged else frozenset(_shadowed_keys(egress, by_host))
     ruling = before.memo.ruling if rules is before.rules else frozenset(_ruling_keys(rules))
+    made = {**before.memo.derived, **derived.made} if as_before else derived.made
     return SidecarScope(
         key=key,
         sidecar=inputs.sidecar,
         egress=egress,
-        services=before.services if by_host is before.by_host else tuple(by_host.values()),
+        services=before.services if as_before else tuple(by_host.values()),
         by_host=by_host,
         rules=rules,
         registry_only=_registry_only(inputs),
         egress_proxy=_egress_proxy(inputs),
-        depends_on=imported | ruling | ({config_key(inputs.sidecar.key)} if inputs.sidecar else set()),
-        namespaces=frozenset(
-            (key.namespace, inputs.mesh.root_namespace, *(each.namespace for each in by_host.values()))
-        ),
-        memo=ScopeMemo(inputs, derived.made, derived.reached, imported, ruling),
+        depends_on=(*_own_keys(inputs, egress), shadowed, ruling),
+        namespaces=frozenset(_namespaces(inputs, by_host)),
+        memo=ScopeMemo(inputs, made, reached, shadowed, ruling),
     )
 
 
@@ -264,18 +272,39 @@ def _port(port: SidecarPort) -> ServicePort:
     return ServicePort(port.number, port.name, parse_protocol(port.protocol))
 
 
-def _by_host(
+def _reached(
     inputs: ScopeInputs, egress: tuple[EgressListener, ...], before: SidecarScope, derived: Derived
-) -> Mapping[str, Service]:
+) -> Steps[tuple[Reached, ...]]:
+    """The destinations of the virtual services of each listener."""
+    old = before.memo.inputs
+    comparable = old is not None and old.sidecar is inputs.sidecar and old.services is inputs.services
+    reached = []
+    for index, each in enumerate(egress):
+        known: Reached = before.memo.reached[index] if comparable else {}
+        if comparable and each is before.egress[index]:
+            reached.append(known)
+            continue
+        found = destination_services(
+            each.virtual_services, each.port, inputs.key.namespace, inputs.services, derived, known
+        )
+        reached.append(found)
+        yield
+    return tuple(reached)
+
+
+def _by_host(
+    egress: tuple[EgressListener, ...], reached: tuple[Reached, ...], before: SidecarScope, derived: Derived
+) -> Steps[Mapping[str, Service]]:
     """One service a hostname, from the listeners in order: imports first, then destinations of virtual services."""
+    sources = _sources(egress, reached)
+    if before.by_host and sources == _sources(before.egress, before.memo.reached):
+        return before.by_host
+    united = yield from unite(chain.from_iterable(chain.from_iterable(sources)), derived)
+    return kept(before.by_host, united)
 
-    def in_order() -> Iterator[Service]:
-        for each in egress:
-            yield from each.services
-            namespace, services = inputs.key.namespace, inputs.services
-            yield from destination_services(each.virtual_services, each.port, namespace, services, derived)
 
-    return kept(before.by_host, unite(in_order(), derived))
+def _sources(egress: tuple[EgressListener, ...], reached: tuple[Reached, ...]) -> list[list[tuple[Service, ...]]]:
+    return [[each.services, *found.values()] for each, found in zip(egress, reached, strict=True)]
 
 
 def _rules(
@@ -284,6 +313,8 @@ def _rules(
     """The rules of each service. Where nothing changed on the path along which they are found, they are as before."""
     namespace, root, now = inputs.key.namespace, inputs.mesh.root_namespace, inputs.destination_rules
     old = before.memo.inputs
+    if old is not None and old.destination_rules is now and by_host is before.by_host and old.mesh is inputs.mesh:
+        return before.rules
     steady: dict[str, bool] = {}
     rules: dict[str, tuple[MergedRule, ...]] = {}
     for host, service in by_host.items():
@@ -318,13 +349,34 @@ def _egress_proxy(inputs: ScopeInputs) -> tuple[str, str, int] | None:
     return (host, proxy.subset, proxy.port.number if proxy.port else 0)
 
 
-def _imported_keys(egress: tuple[EgressListener, ...], by_host: Mapping[str, Service]) -> Iterator[ConfigKey]:
-    """Keys of imported virtual services, and of imported services that `by_host` does not have."""
+def _own_keys(inputs: ScopeInputs, egress: tuple[EgressListener, ...]) -> Iterator[frozenset[ConfigKey]]:
+    """Keys of the Sidecar and of what it imports."""
+    if inputs.sidecar is not None:
+        yield frozenset((config_key(inputs.sidecar.key),))
+    yield from (_virtual_service_keys(listener.virtual_services) for listener in egress)
+
+
+@lru_cache(maxsize=64)
+def _virtual_service_keys(virtual_services: tuple[ResolvedVirtualService, ...]) -> frozenset[ConfigKey]:
+    """Remembered, since the scopes of all namespaces ask again."""
+    return frozenset(ConfigKey("VirtualService", each.namespace, each.name) for each in virtual_services)
+
+
+def _imported(egress: tuple[EgressListener, ...]) -> list[tuple[Service, ...]]:
+    return [each.services for each in egress]
+
+
+def _shadowed_keys(egress: tuple[EgressListener, ...], by_host: Mapping[str, Service]) -> Iterator[ConfigKey]:
+    """Keys of imported services that `by_host` does not have."""
     for listener in egress:
-        yield from (ConfigKey("VirtualService", each.namespace, each.name) for each in listener.virtual_services)
         for service in listener.services:
             if by_host[service.hostname].namespace != service.namespace:
                 yield ConfigKey("ServiceEntry", service.namespace, service.hostname)
+
+
+def _namespaces(inputs: ScopeInputs, by_host: Mapping[str, Service]) -> Iterator[str]:
+    yield from (inputs.key.namespace, inputs.mesh.root_namespace)
+    yield from {service.namespace for service in by_host.values()}
 
 
 def _ruling_keys(rules: Mapping[str, tuple[MergedRule, ...]]) -> Iterator[ConfigKey]:
