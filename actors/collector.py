@@ -7,18 +7,18 @@ Dies when: nothing known.
 Recovers by: looking again; meanwhile Python collects by itself.
 
 Nearly everything here is freed without a collector, by counting references; what it is for is the odd cycle, such as a
-crash leaves behind. A pass takes time in proportion to the objects that it looks at. So young objects are looked at in
-small numbers, and what survives is set aside (`gc.freeze`): the next pass does not look at it again. Garbage among what
-was set aside is found by a pass over everything; that waits until so much has been added and the process has nothing to
-do.
+crash leaves behind. A pass takes time in proportion to the objects that it looks at, which are far apart in memory: half
+a microsecond each. Looking at new objects in small numbers does not make it less: for each change that reaches a
+thousand proxies it took as long as a tenth of the push, and found nothing. So a pass is over everything, it waits until
+so much has been added that it is worth one, and until nothing has happened for a while: then most likely nobody waits
+for its end. What was there at the start is no garbage and never looked at.
 """
 
 from __future__ import annotations
 
 import gc
 import time
-from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -28,45 +28,26 @@ if TYPE_CHECKING:
 INTERVAL = 0.25
 """Seconds between two looks."""
 
-BUSY_YOUNG, IDLE_YOUNG = 40_000, 5_000
-"""Young objects that are worth a pass, while there is other work and while there is none."""
-
 GROWTH = 300_000
-"""Objects set aside since the last pass over everything that are worth another one. They are counted when they are
-young: to ask Python how many are set aside would itself be a walk over all of them.
-"""
+"""Objects more than after the last pass that are worth another one."""
+
+RESTED = 10.0
+"""Seconds without work after which a pass is likely to disturb nobody."""
+
+MOST = 10_000_000
+"""Objects more than after the last pass at which it is time for one whatever the process does: a gigabyte, perhaps."""
 
 IDLE = 0.05
 """The share of a core that a process without work may use."""
 
 
-class Pass(Enum):
-    """What to look at."""
-
-    YOUNG = "young"
-    EVERYTHING = "everything"
-
-
-class Heap(NamedTuple):
-    """What there is: `young` objects since the last pass, those `added` to what is set aside since the last full one.
-
-    `idle`: the process has nothing else to do.
-    """
-
-    young: int
-    added: int
-    idle: bool
-
-
-def choose(heap: Heap) -> Pass | None:
-    """The pass that is due, if any."""
-    if heap.idle and heap.added >= GROWTH:
-        return Pass.EVERYTHING
-    return Pass.YOUNG if heap.young >= (IDLE_YOUNG if heap.idle else BUSY_YOUNG) else None
+def is_due(grown: int, rested: float) -> bool:
+    """Whether it is time for a pass. `grown`: objects more than after the last one; `rested`: seconds without work."""
+    return grown >= MOST or (grown >= GROWTH and rested >= RESTED)
 
 
 async def run(metrics: Metrics, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Collect for ever. What is there at the start is set aside at once."""
+    """Collect for ever. What is there at the start is set aside."""
     gc.disable()
     gc.freeze()
     try:
@@ -78,21 +59,12 @@ async def run(metrics: Metrics, *, task_status: trio.TaskStatus[None] = trio.TAS
 
 
 async def _watch(metrics: Metrics) -> None:
-    added, worked = 0, time.process_time()
+    rested, worked = 0.0, time.process_time()
     while True:
         await trio.sleep(INTERVAL)
         spent, worked = time.process_time() - worked, time.process_time()
-        young = gc.get_count()[0]
-        due = choose(Heap(young, added, idle=spent < IDLE * INTERVAL))
-        if due is not None:
-            added = 0 if due is Pass.EVERYTHING else added + young
-            with metrics.collections.labels(due.value).time():
-                _collect(due)
+        rested = rested + INTERVAL if spent < IDLE * INTERVAL else 0.0
+        if is_due(gc.get_count()[0], rested):
+            with metrics.collection_time.time():
+                gc.collect()
             worked = time.process_time()
-
-
-def _collect(due: Pass) -> None:
-    if due is Pass.EVERYTHING:
-        gc.unfreeze()
-    gc.collect()  # of all generations: what is old is set aside, so only the young one has anything in it
-    gc.freeze()

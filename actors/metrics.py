@@ -10,7 +10,7 @@ from prometheus_client.metrics import MetricWrapperBase
 MetricT = TypeVar("MetricT", bound=MetricWrapperBase)
 
 _SECONDS = (0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30)
-_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+_PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 _SIZES = (1, 1e4, 1e6, 4e6, 1e7, 4e7)
 
 
@@ -77,14 +77,8 @@ class Metrics:
         self.memo_lookups = Counter(
             "trierarch_memo_lookups", "Units of generation that were asked for", ["result"], registry=registry
         )
-        self.collections = Labelled(
-            Histogram(
-                "trierarch_collection_seconds",
-                "Pauses for collecting garbage",
-                ["pass"],
-                buckets=_PAUSES,
-                registry=registry,
-            )
+        self.collection_time = Histogram(
+            "trierarch_collection_seconds", "Pauses for collecting garbage", buckets=_PAUSES, registry=registry
         )
         self._add_identity(registry)
         self._largest_request = 0

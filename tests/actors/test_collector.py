@@ -1,4 +1,4 @@
-"""The garbage collector as an actor: when it looks at what, and that it leaves the process as it found it."""
+"""The garbage collector as an actor: when it collects, and that it leaves the process as it found it."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import pytest
 import trio
 
 from actors import collector
-from actors.collector import BUSY_YOUNG, GROWTH, IDLE_YOUNG, INTERVAL, Heap, Pass, choose
+from actors.collector import GROWTH, INTERVAL, MOST, RESTED, is_due
 from actors.metrics import Metrics
 
 
 @pytest.mark.parametrize(
-    ("heap", "due"),
+    ("grown", "rested", "due"),
     [
-        (Heap(young=0, added=0, idle=True), None),
-        (Heap(young=IDLE_YOUNG - 1, added=0, idle=True), None),
-        (Heap(young=IDLE_YOUNG, added=0, idle=True), Pass.YOUNG),
-        (Heap(young=IDLE_YOUNG, added=0, idle=False), None),
-        (Heap(young=BUSY_YOUNG, added=GROWTH, idle=False), Pass.YOUNG),
-        (Heap(young=0, added=GROWTH, idle=True), Pass.EVERYTHING),
+        (0, 10 * RESTED, False),
+        (GROWTH - 1, 10 * RESTED, False),
+        (GROWTH, RESTED - INTERVAL, False),
+        (GROWTH, RESTED, True),
+        (MOST - 1, 0.0, False),
+        (MOST, 0.0, True),
     ],
 )
-def test_a_pass_is_as_large_as_it_disturbs_nobody(heap, due):
-    """Few objects at a time while there is work; everything only while there is none and it is worth it."""
-    assert choose(heap) is due
+def test_a_pass_waits_for_a_rest(grown, rested, due):
+    """It is made if it is worth it and nothing has happened for a while; without a rest only if there is very much."""
+    assert is_due(grown, rested) is due
 
 
 class Knot:
@@ -35,20 +35,21 @@ class Knot:
 
     def __init__(self) -> None:
         self.me = self
-        self.others = [[] for _ in range(BUSY_YOUNG)]
+        self.others = [[] for _ in range(GROWTH)]
 
 
-async def test_cycles_are_freed_though_python_does_not_collect(nursery, autojump_clock):
-    """As soon as there are enough young objects, among them the dead ones."""
+async def test_cycles_are_freed_though_python_does_not_collect(nursery, autojump_clock, monkeypatch):
+    """When there are enough new objects, among them the dead ones, and the process has rested."""
+    monkeypatch.setattr(collector, "IDLE", 1000)  # virtual time costs real work
     metrics = Metrics()
     await nursery.start(partial(collector.run, metrics))
     assert not gc.isenabled()
     dead = weakref.ref(Knot())
+    await trio.sleep(RESTED - INTERVAL)
     assert dead() is not None
-    await trio.sleep(2 * INTERVAL)
+    await trio.sleep(3 * INTERVAL)
     assert dead() is None
-    passes = metrics.registry.get_sample_value("trierarch_collection_seconds_count", {"pass": "young"})
-    assert passes == 1
+    assert metrics.registry.get_sample_value("trierarch_collection_seconds_count") == 1
 
 
 async def test_the_process_is_left_as_it_was(autojump_clock):
