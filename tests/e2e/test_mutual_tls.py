@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
@@ -10,15 +9,12 @@ from threading import Thread
 import httpx
 import pytest
 
-from examples.shop.processes import ControlPlane, Process, wait_until
+from examples.shop.processes import ControlPlane, wait_until
+from tests.e2e.certified import CertifiedSidecar
 from tests.e2e.shops import next_network
-from tests.envoy.certificates import CERTIFICATE, KEY, ROOTS, Authority
-from trierarch.envoy.bootstrap import build_bootstrap
-from trierarch.envoy.secret_references import SECRETS_FOLDER, WORKLOAD_CERTIFICATE, WORKLOAD_ROOTS
+from tests.envoy.certificates import Authority
 
 pytestmark = pytest.mark.envoy
-
-SECRET = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 
 MESH = """
 apiVersion: v1
@@ -106,20 +102,10 @@ class Workloads:
 
     def start(self, app: str, number: int, secrets: str) -> None:
         """Start a sidecar; `secrets` is where it says that it has certificates from."""
-        home = self._folder / app
-        self._authority.issue(f"spiffe://cluster.local/ns/shop/sa/{app}", home)
-        _write_secrets(home)
-        address = f"{self.network}.{number}"
-        bootstrap = build_bootstrap(
-            node_id=f"sidecar~{address}~{app}-1.shop~shop.svc.cluster.local",
-            xds=self.control_plane.xds,
-            metadata={"INTERCEPTION_MODE": "NONE", "CLUSTER_ID": "Kubernetes", "TRIERARCH_SDS": secrets},
-            admin=f"{address}:15000",
+        address, xds = f"{self.network}.{number}", self.control_plane.xds
+        self._stack.enter_context(
+            CertifiedSidecar(self._envoy, xds, self._folder, self._authority, app=app, address=address, secrets=secrets)
         )
-        (home / "bootstrap.json").write_text(json.dumps(bootstrap))
-        options = ["-c", "bootstrap.json", "--disable-hot-restart", "--concurrency", "1", "--drain-time-s", "1"]
-        command = ["env", "-C", home, self._envoy, *options, "-l", "warning"]
-        self._stack.enter_context(Process(*command, log=self._folder / f"{app}.log"))
 
     def set_mode(self, mode: str) -> None:
         """Let the server accept these connections from now on."""
@@ -147,19 +133,6 @@ class Workloads:
         ]
         found = {each["name"]: each["value"] for page in pages for each in page["stats"] if "name" in each}
         return {name: count for name, count in found.items() if name.endswith("update_rejected") and count}
-
-
-def _write_secrets(home) -> None:
-    folder = home / SECRETS_FOLDER
-    folder.mkdir(parents=True)
-    pair = {"certificate_chain": {"filename": str(home / CERTIFICATE)}, "private_key": {"filename": str(home / KEY)}}
-    secrets = {
-        WORKLOAD_CERTIFICATE: {"tls_certificate": pair},
-        WORKLOAD_ROOTS: {"validation_context": {"trusted_ca": {"filename": str(home / ROOTS)}}},
-    }
-    for name, secret in secrets.items():
-        document = {"resources": [{"@type": SECRET, "name": name, **secret}]}
-        (folder / f"{name}.yaml").write_text(json.dumps(document))
 
 
 @pytest.fixture
