@@ -13,7 +13,7 @@ import random
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, TypeVar, assert_never
 
 import trio
 from cryptography import x509
@@ -32,15 +32,17 @@ from actors.messages import (
     SigningRefused,
     SignRequest,
 )
+from actors.supervision import attempt
+from actors.tree import Crashed
 from protocol.errors import LocalError
 from trierarch.identity.authority import Authority, create_root, renew_root, root_due
 from trierarch.identity.bundle import BadBundle, accept_change
 from trierarch.identity.csr_request import plan_leaf
-from trierarch.identity.leaf import LeafRequest, Lifetimes, Refused, answer_chain, chain_pem, sign
+from trierarch.identity.leaf import INTERNAL, LeafRequest, Lifetimes, Refused, answer_chain, chain_pem, sign
 from trierarch.identity.pem import write_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from actors.authority_files import Source
     from actors.inotify import Watch
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
 
 QUICK_RSA = 2048
 """Bits of the longest RSA key that signs within a millisecond; a longer one signs in a thread."""
+
+AnswerT = TypeVar("AnswerT")
 
 log = get_logger("authority")
 
@@ -166,10 +170,10 @@ class CertificateAuthority:
         match message:
             case SignRequest(reply=reply):
                 with reply:
-                    reply.answer(await self._sign_request(message))
+                    reply.answer(await self._contained(partial(self._sign_request, message)))
             case IssueIdentity(reply=reply):
                 with reply:
-                    reply.answer(await self._issue(message))
+                    reply.answer(await self._contained(partial(self._issue, message)))
             case RootsAsked(reply=reply):
                 with reply:
                     reply.answer(self._news())
@@ -180,6 +184,15 @@ class CertificateAuthority:
                 assert_never(never)
 
     # --- signing -----------------------------------------------------------------------------------------------------
+    async def _contained(self, work: Callable[[], Awaitable[AnswerT]]) -> AnswerT | SigningRefused:
+        """What the work comes to. Questions are repeated until they are answered: one that is a crash would go on."""
+        outcome = await attempt(work)
+        if not isinstance(outcome, Crashed):
+            return outcome
+        self._outlets.metrics.contained_errors.labels("signing").inc()
+        log.error("signing_failed", exc_info=outcome.error)
+        return SigningRefused(code=INTERNAL, reason="signing failed by an error of the control plane's own")
+
     async def _sign_request(self, asked: SignRequest) -> SignedChain | SigningRefused:
         leaf = await self._sign(plan_leaf(asked.csr, asked.identities, asked.lifetime, self._options.lifetimes))
         if isinstance(leaf, Refused):

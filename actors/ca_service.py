@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -17,8 +17,9 @@ from actors.mailbox import ask
 from actors.messages import SignedChain, SigningRefused, SignRequest
 from protocol.csr import METHOD, decode_request, encode_response
 from protocol.errors import RemoteError
+from trierarch.identity.csr_request import read_csr
 from trierarch.identity.impersonation import find_objection
-from trierarch.identity.leaf import INVALID_ARGUMENT
+from trierarch.identity.leaf import INVALID_ARGUMENT, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -67,13 +68,7 @@ async def create_certificate(port: StreamPort, *, terms: Terms) -> None:
     try:
         request = await _receive(port, terms)
         identities = _identities(caller, request, terms)
-        answer: SignedChain | SigningRefused = await ask(
-            terms.authority,
-            lambda reply: SignRequest(
-                csr=request.csr, identities=identities, lifetime=float(request.lifetime), reply=reply
-            ),
-        )
-        signed = _accept(answer, terms)
+        signed = await _sign(request, identities, terms)
     except RemoteError as error:
         log.warning(
             "csr_refused", peer=port.peer.address, identities=caller.identities, code=error.code, reason=error.message
@@ -126,16 +121,16 @@ def _identities(caller: Caller, request: CertificateRequest, terms: Terms) -> tu
     return (request.impersonated,)
 
 
-def _accept(answer: SignedChain | SigningRefused, terms: Terms) -> SignedChain:
-    match answer:
-        case SignedChain():
-            return answer
-        case SigningRefused(code=code, reason=reason):
-            terms.metrics.unsigned_csrs.labels(_ERRORS.get(code, "CERT_GEN_ERROR")).inc()
-            raise RemoteError(code, reason)
-        case never:
-            assert_never(never)
-
-
-_ERRORS = {INVALID_ARGUMENT: "CSR_ERROR"}
-"""How istiod's metric calls what went wrong."""
+async def _sign(request: CertificateRequest, identities: tuple[str, ...], terms: Terms) -> SignedChain:
+    csr = read_csr(request.csr)
+    if isinstance(csr, Refused):
+        terms.metrics.unsigned_csrs.labels("CSR_ERROR").inc()
+        raise RemoteError(csr.code, csr.reason)
+    answer: SignedChain | SigningRefused = await ask(
+        terms.authority,
+        lambda reply: SignRequest(csr=csr, identities=identities, lifetime=float(request.lifetime), reply=reply),
+    )
+    if isinstance(answer, SigningRefused):
+        terms.metrics.unsigned_csrs.labels("TTL_ERROR" if answer.code == INVALID_ARGUMENT else "CERT_GEN_ERROR").inc()
+        raise RemoteError(answer.code, answer.reason)
+    return answer

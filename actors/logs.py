@@ -59,6 +59,7 @@ EVENTS: Mapping[str, str] = {
     "serving_certificate_changed": "New connections to the secure port get another certificate; the old ones go on.",
     "serving_certificate_refused": "No new certificate for the secure port, or one that is no good; the old one stays.",
     "identity_written": "`trierarch identity` has written a new key, certificate and roots.",
+    "signing_failed": "A certificate could not be signed: a bug. Whoever asked was told.",
     "identity_refused": "`trierarch identity` could not obtain a certificate; it tries again.",
     "secrets_withheld": "A client wants its certificate over ADS but has not proved an identity: it will get none.",
     "certificate_refused": "The certificate authority would not issue a client's certificate; it is asked again.",

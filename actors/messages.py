@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trierarch.config.store import ConfigView
     from trierarch.identity.authenticate import Caller
     from trierarch.push.causes import Cause, Causes
+    from trierarch.identity.csr_request import SigningRequest
     from trierarch.push.context import PushContext
     from trierarch.push.history import History
     from trierarch.push.proxy import Proxy
@@ -225,13 +226,13 @@ ToPushScheduler = (
 # --- to the certificate authority ------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignRequest:
-    """From the CSR service (flow): a certificate for the key of this CSR (PEM) in the name of these identities.
+    """From the CSR service (flow): a certificate for this key in the name of these identities.
 
-    `identities` are the authenticated caller's; what the CSR says of names is not looked at. `lifetime`: seconds asked
-    for, 0 or less for the default.
+    `csr` was read by whoever asks, for it comes from a stranger. `identities` are the authenticated caller's.
+    `lifetime`: seconds asked for, 0 or less for the default.
     """
 
-    csr: bytes
+    csr: SigningRequest
     identities: tuple[str, ...]
     lifetime: float = 0.0
     reply: Reply[SignedChain | SigningRefused]

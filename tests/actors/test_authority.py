@@ -17,6 +17,7 @@ from actors.messages import AuthorityChanged, IssueIdentity, LookAgain, RootsAsk
 from actors.metrics import Metrics
 from tests.identity.authorities import ALICE, DAY, NOW, csr, ec_key, own_root, plain_bundle, rsa_key
 from trierarch.identity.bundle import dump_root
+from trierarch.identity.csr_request import read_csr
 from trierarch.identity.leaf import Lifetimes
 from trierarch.identity.pem import read_certificates
 from trierarch.settings import Settings
@@ -82,10 +83,11 @@ class Running:
         """A key and its certificate."""
         return await ask(self.inbox, lambda reply: IssueIdentity(identities=identities, lifetime=lifetime, reply=reply))
 
-    async def sign(self, pem: bytes, lifetime: float = 0.0):
-        """An answer to a signing request of Alice's."""
+    async def sign(self, pem: bytes | str, lifetime: float = 0.0):
+        """An answer to a signing request of Alice's; text is passed on as it is."""
+        read = read_csr(pem) if isinstance(pem, bytes) else pem
         return await ask(
-            self.inbox, lambda reply: SignRequest(csr=pem, identities=(ALICE,), lifetime=lifetime, reply=reply)
+            self.inbox, lambda reply: SignRequest(csr=read, identities=(ALICE,), lifetime=lifetime, reply=reply)
         )
 
     async def look_again(self) -> AuthorityChanged:
@@ -299,13 +301,21 @@ async def test_an_answer_to_a_signing_request(start, autojump_clock):
     assert roots == own_root().roots
 
 
-@pytest.mark.parametrize(("pem", "lifetime"), [(b"nonsense", 0), (csr(ec_key("workload")), 91 * DAY)])
-async def test_a_refusal_is_an_answer(start, autojump_clock, pem, lifetime):
-    """What cannot be signed is refused with INVALID_ARGUMENT, and the next one is signed."""
+async def test_a_refusal_is_an_answer(start, autojump_clock):
+    """What asks for more than it may is refused with INVALID_ARGUMENT, and the next one is signed."""
     running = await start(known=own_root())
-    refused = await running.sign(pem, lifetime)
+    refused = await running.sign(csr(ec_key("workload")), 91 * DAY)
     assert isinstance(refused, SigningRefused)
     assert refused.code == 3
+    assert not isinstance(await running.sign(csr(ec_key("workload"))), SigningRefused)
+
+
+async def test_a_bug_costs_one_question(start, autojump_clock, lines):
+    """Questions are repeated until they are answered: one that crashes the actor would end the process at last."""
+    running = await start(known=own_root())
+    refused = await running.sign("nothing that can be signed")
+    assert refused.code == 13
+    assert [line["log_level"] for line in lines if line["event"] == "signing_failed"] == ["error"]
     assert not isinstance(await running.sign(csr(ec_key("workload"))), SigningRefused)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import encodebytes
+
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
@@ -80,7 +82,9 @@ def test_names_come_from_the_caller_alone(wanted, common_name, with_cn):
     """Whatever a signing request asks to be called, the certificate says who was authenticated."""
     asked = [x509.UniformResourceIdentifier(each) for each in wanted]
     pem = csr(ec_key("leaf"), *asked, common_name=common_name if with_cn else "")
-    request = plan_leaf(pem, (ALICE,), 0, LIFETIMES)
+    read = read_csr(pem)
+    assert not isinstance(read, Refused)
+    request = plan_leaf(read, (ALICE,), 0, LIFETIMES)
     assert isinstance(request, LeafRequest)
     leaf = signed(request)
     assert names(leaf) == (ALICE,)
@@ -144,6 +148,23 @@ def test_what_is_no_request(pem):
     refused = read_csr(pem)
     assert isinstance(refused, Refused)
     assert refused.code == 3
+
+
+@pytest.mark.parametrize("curve", [ec.SECP224R1, ec.SECP256K1])
+def test_other_curves_are_refused(curve):
+    """Nobody could speak TLS with them."""
+    refused = read_csr(csr(ec_key("odd", curve)))
+    assert isinstance(refused, Refused)
+    assert curve.name in refused.reason
+
+
+def test_a_version_that_does_not_exist():
+    """The library has an exception of its own for that: it once ended the control plane."""
+    der = x509.load_pem_x509_csr(csr(ec_key("leaf"))).public_bytes(Encoding.DER)
+    position = der.index(b"\x02\x01\x00")
+    odd = b"-----BEGIN CERTIFICATE REQUEST-----\n%s-----END CERTIFICATE REQUEST-----\n"
+    refused = read_csr(odd % encodebytes(der[: position + 2] + b"\x01" + der[position + 3 :]))
+    assert isinstance(refused, Refused)
 
 
 def test_weak_keys_are_refused():

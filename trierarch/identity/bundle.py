@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 CRL = "ca-crl.pem"
 
-_UNREADABLE = (ValueError, UnsupportedAlgorithm, x509.DuplicateExtension, x509.UnsupportedGeneralNameType)
+_UNREADABLE = (
+    ValueError,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+)
 """What certificates raise, some of it only when one looks at a part of them."""
 
 LONGEST_CHAIN = 10

@@ -28,7 +28,7 @@ def read_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
     """All certificates of a PEM text, one at least. Raises ValueError."""
     try:
         return tuple(x509.load_pem_x509_certificates(pem))
-    except UnsupportedAlgorithm as error:
+    except x509.InvalidVersion as error:
         raise ValueError(str(error)) from None
 
 
