@@ -39,11 +39,13 @@ from actors import (
     grpc_server,
     intake,
     journal,
+    jwks_source,
     push_scheduler,
     snapshot_builder,
     token_keys,
 )
 from actors.grpc import Limits, Server
+from actors.key_fetching import FetchTerms, KeyFetcher
 from actors.mailbox import Mailbox
 from actors.metrics import Metrics
 from actors.newest import Newest
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
         ToGenerator,
         ToIntake,
         ToJournal,
+        ToJwksSource,
         ToPushScheduler,
         ToRotor,
         ToSnapshotBuilder,
@@ -77,6 +80,9 @@ if TYPE_CHECKING:
 
 MOST_CONNECTIONS = 20_000
 """Control lanes are as long as so many connections may make them."""
+
+MOST_KEY_SETS = 10_000
+"""The same for places from which keys are fetched."""
 
 ADMITTED = 24
 """First configurations that are under way at a time (architecture.md §4)."""
@@ -116,6 +122,7 @@ class Mailboxes:
     connections: Mailbox[ToConnections] = field(default_factory=lambda: Mailbox("connections", flow=100))
     journal: Mailbox[ToJournal] = field(default_factory=lambda: Mailbox("journal", control=20 * MOST_CONNECTIONS))
     names: Mailbox[ToDnsSource] = field(default_factory=lambda: Mailbox(dns_source.NAME))
+    keys: Mailbox[ToJwksSource] = field(default_factory=lambda: Mailbox(jwks_source.NAME, control=MOST_KEY_SETS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +197,7 @@ def _pipeline(
         debouncer=mail.debouncer,
         scheduler=mail.scheduler,
         names=name_mail.get(dns_source.NAME),
+        keys=mail.keys,
         newest=newest,
     )
     context = ContextSettings(cluster=settings.cluster_id, domain=settings.domain, features=settings.features)
@@ -208,11 +216,12 @@ def _pipeline(
         "journal": partial(journal.run, mail.journal),
         **{each.name: partial(each.start, source_mail[each.name], intake=mail.intake) for each in sources},
         **{name: _dns_source(inbox, mail) for name, inbox in name_mail.items()},
+        jwks_source.NAME: _jwks_source(settings, mail, metrics),
         "intake": partial(
             intake.run,
             mail.intake,
             debouncer=mail.debouncer,
-            sources={**source_mail, **name_mail},
+            sources={**source_mail, **name_mail, jwks_source.NAME: mail.keys},
             metrics=metrics,
             memory=intake.Memory(),
         ),
@@ -241,7 +250,7 @@ def _identity(
     rotation = certificate_rotor.Outlets(
         authority=mail.authority, tls=identity.tls, wall=time.time, chance=random.random
     )
-    actors: Mapping[str, StartFunction] = {
+    actors: dict[str, StartFunction] = {
         "authority": partial(
             authority.run,
             mail.authority,
@@ -253,10 +262,22 @@ def _identity(
         "certificate_rotor": partial(
             certificate_rotor.run, mail.rotor, origin=certificate_rotor.plan_origin(settings), outlets=rotation
         ),
-        **({"token_keys": partial(token_keys.run, identity.rings)} if identity.rings else {}),
     }
+    if identity.rings:
+        actors["token_keys"] = partial(token_keys.run, identity.rings, fetch=_fetcher(settings).fetch)
     children = tuple(ChildSpec(name=name, start=start) for name, start in actors.items())
     return (SupervisorSpec(name="identity", intensity=5, period=30.0, children=children),)
+
+
+def _fetcher(settings: Settings) -> KeyFetcher:
+    return KeyFetcher(FetchTerms(blocked=settings.jwks_blocked, ca_file=settings.jwks_ca_file))
+
+
+def _jwks_source(settings: Settings, mail: Mailboxes, metrics: Metrics) -> StartFunction:
+    outlets = jwks_source.Outlets(
+        intake=mail.intake, fetch=_fetcher(settings).fetch, refresh=settings.jwks_refresh, metrics=metrics
+    )
+    return partial(jwks_source.run, mail.keys, outlets=outlets, key_sets=jwks_source.KeySets())
 
 
 def _dns_source(inbox: Mailbox[ToDnsSource], mail: Mailboxes) -> StartFunction:

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from protocol.xds.requests import Request
     from protocol.xds.resources import ResourceSet
     from trierarch.config.findings import Finding
+    from trierarch.config.key_sets import JsonWebKeySet, KeyLocation
     from trierarch.config.objects import AnyObject, ObjectKey
     from trierarch.config.store import ConfigView
     from trierarch.identity.authenticate import Caller
-    from trierarch.push.causes import Cause, Causes
     from trierarch.identity.csr_request import SigningRequest
+    from trierarch.push.causes import Cause, Causes
     from trierarch.push.context import PushContext
     from trierarch.push.history import History
     from trierarch.push.proxy import Proxy
@@ -58,6 +59,27 @@ class NameLookedUp:
 
 
 ToDnsSource = ToSource | NamesWanted | NameLookedUp
+
+
+# --- to the source of keys -------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysWanted:
+    """From the snapshot builder (control): fetch the keys at these locations from now on, and at no others. Each with
+    the seconds that it may take.
+    """
+
+    locations: Mapping[KeyLocation, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysFetched:
+    """From a fetch of its own (control): what was found at a location."""
+
+    location: KeyLocation
+    found: JsonWebKeySet
+
+
+ToJwksSource = ToSource | KeysWanted | KeysFetched
 
 
 # --- to intake -------------------------------------------------------------------------------------------------------

@@ -69,6 +69,14 @@ class Metrics:
         self.contained_errors = Counter(
             "trierarch_contained_errors", "Errors of ours that cost a piece of work only", ["work"], registry=registry
         )
+        self.key_fetches = Counter(
+            "pilot_jwks_resolver_network_fetch_success",
+            "Key sets of token issuers that were fetched",
+            registry=registry,
+        )
+        self.failed_key_fetches = Counter(
+            "pilot_jwks_resolver_network_fetch_fail", "Key sets of token issuers that were not", registry=registry
+        )
         self.largest_request = Gauge("pilot_xds_recv_max", "Largest request in bytes", registry=registry)
         self.rejected_configs = Gauge(
             "pilot_total_rejected_configs", "Documents that are not in force", ["type", "name"], registry=registry

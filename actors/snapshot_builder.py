@@ -1,11 +1,17 @@
 """Builds the snapshot: one build at a time, in steps, so that the event loop is never held.
 
-Owns: the last snapshot that it handed on, with the history of requests that led to it, and what could not be built.
+Owns: the last snapshot that it handed on, with the history of requests that led to it, one that it holds back, and what
+    could not be built.
 Receives: `BuildSnapshot` from the debouncer, `ResendSnapshot` from a restarted scheduler.
-Sends: `SnapshotBuilt` to the push scheduler, `BuilderIdle` to the debouncer, `NamesWanted` to the source of names.
+Sends: `SnapshotBuilt` to the push scheduler, `BuilderIdle` to the debouncer, `NamesWanted` to the source of names,
+    `KeysWanted` to the source of keys.
 Dies when: nothing known. A processor that breaks a rule of its own would do it again: proxies keep the last snapshot,
     and the next change is another attempt.
 Recovers by: asking intake to resend everything; the next build is a cold one.
+
+A snapshot whose policies want keys that nobody has asked for before is held back for `HELD` seconds at most. With it,
+proxies would refuse tokens that are good, if only for the time of a fetch; once the keys are there, or are known not to
+be, the next snapshot takes its place.
 """
 
 from __future__ import annotations
@@ -13,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
+from math import inf
 from typing import TYPE_CHECKING, assert_never
 
 import trio
@@ -22,6 +29,7 @@ from actors.messages import (
     BuilderIdle,
     BuildSnapshot,
     CausesSettled,
+    KeysWanted,
     NamesWanted,
     ResendConfig,
     ResendSnapshot,
@@ -35,11 +43,19 @@ from trierarch.push.processors import ContextSettings, build_push_context
 from trierarch.push.request import PushRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from actors.mailbox import Mailbox
-    from actors.messages import ToDebouncer, ToDnsSource, ToIntake, ToPushScheduler, ToSnapshotBuilder
+    from actors.messages import (
+        ToDebouncer,
+        ToDnsSource,
+        ToIntake,
+        ToJwksSource,
+        ToPushScheduler,
+        ToSnapshotBuilder,
+    )
     from actors.metrics import Metrics
+    from trierarch.config.key_sets import KeyLocation
     from trierarch.config.store import ConfigView
     from trierarch.push.context import PushContext
 
@@ -48,17 +64,21 @@ log = get_logger("snapshot_builder")
 SNAPSHOT_NUMBERS = count(1)
 """Unique in the process: a restarted builder goes on counting, for the generator knows snapshots by their numbers."""
 
+HELD = 5.0
+"""Seconds. As long as a fetch takes at most where a rule does not allow for more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlets:
     """Where the builder's messages go, and where its last snapshot can be looked at. `names`: None where none is looked
-    up.
+    up; `keys`: None where none are fetched.
     """
 
     intake: Mailbox[ToIntake]
     debouncer: Mailbox[ToDebouncer]
     scheduler: Mailbox[ToPushScheduler]
     names: Mailbox[ToDnsSource] | None = None
+    keys: Mailbox[ToJwksSource] | None = None
     newest: Newest = field(default_factory=Newest)
 
 
@@ -77,11 +97,19 @@ async def run(
     outlets.intake.post(ResendConfig(asked_by="snapshot_builder"))
     task_status.started()
     while True:
-        await builder.handle(await inbox.receive())
+        message = None
+        with trio.move_on_at(builder.held_until):
+            message = await inbox.receive()
+        if message is None:
+            await builder.release()
+        else:
+            await builder.handle(message)
 
 
 class Builder:
-    """The state of one life of the actor. What is `owed` was asked for and could not be built."""
+    """The state of one life of the actor. What is `owed` was asked for and could not be built; what is `held` waits for
+    keys, until `held_until` (infinity: nothing is held); keys that were `missed` are not waited for again.
+    """
 
     def __init__(self, outlets: Outlets, settings: ContextSettings, metrics: Metrics, numbers: Iterator[int]) -> None:
         self._outlets = outlets
@@ -91,6 +119,10 @@ class Builder:
         self._built: SnapshotBuilt | None = None
         self._owed = PushRequest()
         self._wanted: frozenset[str] | None = None
+        self._wanted_keys: Mapping[KeyLocation, float] = {}
+        self._held: SnapshotBuilt | None = None
+        self._missed: frozenset[KeyLocation] = frozenset()
+        self.held_until = inf
 
     async def handle(self, message: ToSnapshotBuilder) -> None:
         """Step by one message."""
@@ -104,29 +136,61 @@ class Builder:
             case never:
                 assert_never(never)
 
+    async def release(self) -> None:
+        """Hand on what is held: it has waited for long enough."""
+        self.held_until = inf
+        if self._held is not None:
+            held, self._held = self._held, None
+            self._missed = held.context.request_authentications.pending
+            await self._hand_on(held)
+
     async def _try(self, view: ConfigView, request: PushRequest) -> None:
-        """Build and hand on; what cannot be built is owed with the next."""
+        """Build and hand on, or hold; what cannot be built is owed with the next."""
+        if self._held is not None:
+            request = self._held.request.merged(request)
         outcome = await attempt(partial(self._build, view, request))
         if isinstance(outcome, Crashed):
             self._owed = request
             self._metrics.contained_errors.labels("snapshot").inc()
             log.error("snapshot_failed", causes=_ids(request), exc_info=outcome.error)
             return
-        self._built, self._owed = outcome, PushRequest()
-        self._outlets.newest.context = outcome.context
-        await self._outlets.scheduler.send(outcome)
-        self._outlets.intake.post(CausesSettled(causes=request.causes))
-        self._want(outcome.context.network_gateways.names)
+        self._held, self._owed = None, PushRequest()
+        self._want(outcome.context)
+        if self._waits_for_keys(outcome.context):
+            self._held = outcome
+        else:
+            await self._hand_on(outcome)
 
-    def _want(self, names: frozenset[str]) -> None:
-        """Have these names looked up; their addresses will come in like any other change."""
+    async def _hand_on(self, built: SnapshotBuilt) -> None:
+        self._built = built
+        self._outlets.newest.context = built.context
+        await self._outlets.scheduler.send(built)
+        self._outlets.intake.post(CausesSettled(causes=built.request.causes))
+
+    def _want(self, context: PushContext) -> None:
+        """Have names looked up and keys fetched; what is found will come in like any other change."""
+        names, keys = context.network_gateways.names, context.request_authentications.wanted
         if self._outlets.names is not None and names != self._wanted:
             self._outlets.names.post(NamesWanted(names=names))
-        self._wanted = names
+        if self._outlets.keys is not None and keys != self._wanted_keys:
+            self._outlets.keys.post(KeysWanted(locations=keys))
+        self._wanted, self._wanted_keys = names, keys
+
+    def _waits_for_keys(self, context: PushContext) -> bool:
+        """Whether a snapshot is to be held, and until when at most. One that takes its place waits no longer."""
+        pending = context.request_authentications.pending - self._missed
+        if self._outlets.keys is None or not pending:
+            self.held_until = inf
+            return False
+        if self.held_until == inf:
+            self.held_until = trio.current_time() + HELD
+            log.info("snapshot_held", snapshot=context.number, keys=[location.shown for location in sorted(pending)])
+        return True
 
     async def _build(self, view: ConfigView, request: PushRequest) -> SnapshotBuilt:
         started = trio.current_time()
-        previous = self._built.context if self._built else None
+        latest = self._held or self._built
+        previous = latest.context if latest else None
         steps = build_push_context(view, self._settings, previous, next(self._numbers))
         while True:
             try:
@@ -160,7 +224,7 @@ def _report(context: PushContext, request: PushRequest, started: float, metrics:
 def _stamped(request: PushRequest, context: PushContext) -> PushRequest:
     forced = request.forced or any(key.kind == "MeshConfig" for key in context.changed)
     stages = replace(request.stages, built_at=trio.current_time())
-    return replace(request, keys=context.changed, forced=forced, stages=stages)
+    return replace(request, keys=request.keys | context.changed, forced=forced, stages=stages)
 
 
 def _ids(request: PushRequest) -> list[int]:

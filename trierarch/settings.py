@@ -339,6 +339,25 @@ class Settings:
         "who fetches the keys of token issuers: istiod (or false), hybrid (or true), envoy",
         variable="PILOT_JWT_ENABLE_REMOTE_JWKS",
     )
+    jwks_refresh: float = setting(
+        1200.0,
+        parse_duration,
+        "after so long the keys of token issuers are fetched again",
+        variable="PILOT_JWT_PUB_KEY_REFRESH_INTERVAL",
+    )
+    jwks_blocked: tuple[Network, ...] = setting(
+        (),
+        parse_networks,
+        "address ranges from which no keys are fetched, beside link-local ones",
+        variable="BLOCKED_CIDRS_IN_JWKS_URIS",
+    )
+    jwks_ca_file: str = setting(
+        "",
+        str,
+        "a file with certificates that servers of keys may have, beside the usual ones",
+        flag="--jwks-ca-file",
+        variable="TRIERARCH_JWKS_CA_FILE",
+    )
 
     @property
     def features(self) -> Features:

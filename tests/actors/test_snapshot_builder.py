@@ -20,8 +20,10 @@ from actors.messages import (
     SnapshotBuilt,
 )
 from actors.metrics import Metrics
+from actors.snapshot_builder import HELD
 from tests.actors.meshes import SHOP, routing
 from tests.push.fixtures import edited, view_of
+from trierarch.config.key_sets import KeyLocation, KeySet, NoKeys, build_key_set
 from trierarch.push.causes import Cause, Causes, ChangeEvent, Stages
 from trierarch.push.mesh import ContextSettings
 from trierarch.push.request import ConfigKey, PushRequest
@@ -31,13 +33,16 @@ class Stage:
     """A builder and its neighbours' mailboxes. Numbers of snapshots go on over its lives."""
 
     def __init__(self) -> None:
+        self.keys = Mailbox("jwks")
         self.inbox = Mailbox("snapshot_builder", flow=1)
         self.intake = Mailbox("intake")
         self.debouncer = Mailbox("debouncer")
         self.scheduler = Mailbox("push_scheduler", flow=1)
         self.metrics = Metrics()
         self.view = view_of(SHOP)
-        outlets = snapshot_builder.Outlets(intake=self.intake, debouncer=self.debouncer, scheduler=self.scheduler)
+        outlets = snapshot_builder.Outlets(
+            intake=self.intake, debouncer=self.debouncer, scheduler=self.scheduler, keys=self.keys
+        )
         self.run = partial(
             snapshot_builder.run, self.inbox, outlets=outlets, settings=ContextSettings(), metrics=self.metrics,
             numbers=count(1),
@@ -184,3 +189,96 @@ async def test_the_metrics_say_how_large_the_mesh_is(stage):
     value = stage.metrics.registry.get_sample_value
     assert (value("pilot_services"), value("pilot_virt_services")) == (2, 1)
     assert value("pilot_pushcontext_init_seconds_count") == 1
+
+
+# --- keys that have not been fetched yet -----------------------------------------------------------------------------
+ONE, TWO = (KeyLocation(f"https://{name}.example.com/keys") for name in ("one", "two"))
+KEYS = {
+    location: f"RequestAuthentication shop/{name}: {{jwtRules: [{{issuer: {name}, jwksUri: '{location.url}'}}]}}"
+    for name, location in (("one", ONE), ("two", TWO))
+}
+
+
+FETCHED = KeySet("keys")
+
+
+def found(location, what=FETCHED):
+    """What the source says of a location."""
+    return build_key_set(location, what, "jwks")
+
+
+async def test_keys_are_wanted_from_the_source(stage, autojump_clock):
+    """All of them, whenever they are others than before."""
+    for text in (KEYS[ONE], KEYS[TWO], routing(2)):
+        await stage.order(text)
+        await stage.built()
+    assert [message.locations for message in told(stage.keys)] == [{ONE: 5.0}, {ONE: 5.0, TWO: 5.0}]
+
+
+async def test_a_snapshot_waits_for_keys_that_are_on_their_way(stage, autojump_clock):
+    """The one with the keys takes its place: with all that changed, all causes, and no word to intake before."""
+    await stage.order()
+    first = await stage.built()
+    told(stage.intake)
+    await stage.order(KEYS[ONE], causes=causes(2))
+    await wait_all_tasks_blocked()
+    assert stage.scheduler.receive_nowait() is None
+    assert told(stage.intake) == []
+    await stage.order(found(ONE), causes=causes(3))
+    message = await stage.built()
+    assert trio.current_time() < HELD
+    assert message.request.keys == {ConfigKey("RequestAuthentication", "shop", "one")}
+    assert message.request.causes == causes(2, 3)
+    assert message.history.after(first.context.number) == (message.request,)
+    assert told(stage.intake) == [CausesSettled(causes=causes(2, 3))]
+
+
+async def test_whoever_orders_more_does_not_wait_in_vain(stage, autojump_clock):
+    """What changes meanwhile is built, and joins what is held; the debouncer may go on."""
+    await stage.order()
+    await stage.built()
+    told(stage.debouncer)
+    await stage.order(KEYS[ONE])
+    await trio.sleep(HELD / 2)
+    await stage.order(routing(2))
+    await wait_all_tasks_blocked()
+    assert told(stage.debouncer) == [BuilderIdle(), BuilderIdle()]
+    message = await stage.built()
+    assert trio.current_time() == HELD
+    assert {key.kind for key in message.request.keys} == {"RequestAuthentication", "VirtualService"}
+
+
+async def test_nobody_waits_for_ever(stage, autojump_clock):
+    """Not the first snapshot, nor any other for the same keys again; new ones are worth waiting again."""
+    await stage.order(KEYS[ONE])
+    assert (await stage.built()).context.request_authentications.pending == {ONE}
+    assert trio.current_time() == HELD
+    await stage.order(routing(2))
+    await stage.built()
+    assert trio.current_time() == HELD
+    await stage.order(KEYS[TWO])
+    await stage.built()
+    assert trio.current_time() == 2 * HELD
+
+
+async def test_a_failure_ends_the_wait(stage, autojump_clock):
+    """As soon as it is known that there are no keys, everybody may know."""
+    await stage.order(KEYS[ONE])
+    await wait_all_tasks_blocked()
+    await stage.order(found(ONE, NoKeys("it is closed")))
+    await stage.built()
+    assert trio.current_time() == 0
+
+
+async def test_a_successor_waits_anew(stage, nursery, autojump_clock):
+    """The held snapshot is lost with the builder; its causes are not, for intake was not told that they are settled."""
+    await stage.order(KEYS[ONE])
+    await wait_all_tasks_blocked()
+    told(stage.intake)
+    stage.life.cancel()
+    await stage.start(nursery)
+    assert told(stage.intake) == [ResendConfig(asked_by="snapshot_builder")]
+    await stage.order()
+    message = await stage.built()
+    assert trio.current_time() == HELD
+    assert ConfigKey("RequestAuthentication", "shop", "one") in message.request.keys

@@ -33,6 +33,12 @@ class KeyLocation(NamedTuple):
     url: str
     discovered: bool = False
 
+    @property
+    def shown(self) -> str:
+        """The URL as logs may have it: without a password."""
+        parts = urlsplit(self.url)
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
 
 class KeyServer(NamedTuple):
     """Who is asked for keys."""

@@ -1,0 +1,201 @@
+"""Fetches the keys of the issuers whose tokens workloads understand, and tells what it found (networking.md §6.2).
+
+Owns: what was found where. It is kept in the `KeySets`, which outlive the actor: else every proxy would refuse tokens
+    until the keys are fetched anew.
+Receives: `KeysWanted` from the snapshot builder, `ResendAll` from intake, `KeysFetched` from its own fetches.
+Sends: `SourceChanged` to intake: everything at first, then what changes.
+Dies when: nothing known. Keys that cannot be fetched again stay; those that never could be are said to be none.
+Recovers by: sending what it knows, and fetching again what was wanted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, assert_never
+
+import trio
+
+from actors.logs import get_logger
+from actors.messages import KeysFetched, KeysWanted, ResendAll, SourceChanged
+from actors.supervision import attempt
+from actors.tree import Crashed
+from trierarch.config.key_sets import KeySet, NoKeys, build_key_set, key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from actors.key_fetching import Fetch
+    from actors.mailbox import Mailbox
+    from actors.messages import ToIntake, ToJwksSource
+    from actors.metrics import Metrics
+    from trierarch.config.key_sets import JsonWebKeySet, KeyLocation
+
+NAME = "jwks"
+"""The source, in logs and causes."""
+
+FIRST_RETRY, LONGEST_RETRY = 1.0, 60.0
+"""Seconds until a fetch that failed is tried again; the pause doubles as long as it fails."""
+
+AT_ONCE = 16
+"""Fetches under way at a time."""
+
+log = get_logger("jwks_source")
+
+
+@dataclass(slots=True)
+class KeySets:
+    """What outlives a crash of the actor: what is wanted (and the seconds that a fetch may take), what was found."""
+
+    wanted: Mapping[KeyLocation, float] = field(default_factory=dict)
+    found: dict[KeyLocation, JsonWebKeySet] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlets:
+    """Where the source's messages go, who fetches for it, and every how many seconds."""
+
+    intake: Mailbox[ToIntake]
+    fetch: Fetch
+    refresh: float
+    metrics: Metrics
+
+
+async def run(
+    inbox: Mailbox[ToJwksSource],
+    *,
+    outlets: Outlets,
+    key_sets: KeySets,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Fetch what is wanted, again and again."""
+    task_status.started()  # intake, which takes what is sent, starts later
+    async with trio.open_nursery() as nursery:
+        source = JwksSource(key_sets, outlets, Fetches(nursery, inbox, outlets, key_sets))
+        await source.tell_everything()
+        while True:
+            await source.handle(await inbox.receive())
+
+
+class Fetches:
+    """A task for each location that is wanted, which posts to the actor what it finds."""
+
+    def __init__(
+        self, nursery: trio.Nursery, inbox: Mailbox[ToJwksSource], outlets: Outlets, key_sets: KeySets
+    ) -> None:
+        self._nursery = nursery
+        self._inbox = inbox
+        self._outlets = outlets
+        self._key_sets = key_sets
+        self._limit = trio.CapacityLimiter(AT_ONCE)
+        self._running: dict[KeyLocation, trio.CancelScope] = {}
+
+    def follow(self) -> None:
+        """Fetch what is wanted from now on, and nothing else."""
+        wanted = self._key_sets.wanted
+        for location in self._running.keys() - wanted.keys():
+            self._running.pop(location).cancel()
+        for location in sorted(wanted.keys() - self._running.keys()):
+            self._running[location] = trio.CancelScope()
+            self._nursery.start_soon(self._repeat, location, self._running[location])
+
+    async def _repeat(self, location: KeyLocation, scope: trio.CancelScope) -> None:
+        retry = FIRST_RETRY
+        with scope:
+            while True:
+                found = await self._try(location)
+                self._inbox.post(KeysFetched(location=location, found=found))
+                if isinstance(found, KeySet):
+                    retry = FIRST_RETRY
+                    await trio.sleep(self._outlets.refresh)
+                else:
+                    await trio.sleep(min(retry, self._outlets.refresh))
+                    retry = min(2 * retry, LONGEST_RETRY)
+
+    async def _try(self, location: KeyLocation) -> JsonWebKeySet:
+        """One fetch. A bug that one location brings to light would come to light again after every restart."""
+        async with self._limit:
+            outcome = await attempt(partial(self._outlets.fetch, location, self._key_sets.wanted[location]))
+        if not isinstance(outcome, Crashed):
+            return outcome
+        self._outlets.metrics.contained_errors.labels("keys").inc()
+        log.error("fetch_failed", url=location.shown, exc_info=outcome.error)
+        return NoKeys("fetching failed by an error of the control plane's own")
+
+
+class JwksSource:
+    """The state of one life of the actor."""
+
+    def __init__(self, key_sets: KeySets, outlets: Outlets, fetches: Fetches) -> None:
+        self._key_sets = key_sets
+        self._outlets = outlets
+        self._fetches = fetches
+        self._problems: dict[KeyLocation, str] = {}
+        fetches.follow()
+
+    async def handle(self, message: ToJwksSource) -> None:
+        """Step by one message."""
+        match message:
+            case ResendAll():
+                await self.tell_everything()
+            case KeysWanted(locations=locations):
+                await self._want(locations)
+            case KeysFetched(location=location, found=found) if location in self._key_sets.wanted:
+                await self._take(location, found)
+            case KeysFetched():
+                pass  # nobody wants them any more
+            case never:
+                assert_never(never)
+
+    async def tell_everything(self) -> None:
+        """Tell all that is known."""
+        await self._tell(self._key_sets.found, full=True)
+
+    async def _want(self, locations: Mapping[KeyLocation, float]) -> None:
+        self._key_sets.wanted = locations
+        self._fetches.follow()
+        gone = frozenset(self._key_sets.found.keys() - locations.keys())
+        for location in gone:
+            del self._key_sets.found[location]
+            self._problems.pop(location, None)
+        if gone:
+            await self._tell({}, gone=gone)
+
+    async def _take(self, location: KeyLocation, found: JsonWebKeySet) -> None:
+        self._report(location, found)
+        before = self._key_sets.found.get(location)
+        stays = isinstance(found, NoKeys) and isinstance(before, KeySet)
+        if found != before and not stays:
+            self._key_sets.found[location] = found
+            await self._tell({location: found})
+
+    def _report(self, location: KeyLocation, found: JsonWebKeySet) -> None:
+        """Count every fetch; say once that keys cannot be had, and once that they can."""
+        known = isinstance(self._key_sets.found.get(location), KeySet)
+        problem = self._problems.pop(location, "")
+        match found:
+            case KeySet():
+                self._outlets.metrics.key_fetches.inc()
+                if problem or not known:
+                    log.info("keys_fetched", url=location.shown)
+            case NoKeys(reason):
+                self._outlets.metrics.failed_key_fetches.inc()
+                self._problems[location] = reason
+                if reason != problem:
+                    log.warning("keys_unfetched", url=location.shown, reason=reason, kept=known)
+
+    async def _tell(
+        self,
+        found: Mapping[KeyLocation, JsonWebKeySet],
+        *,
+        gone: frozenset[KeyLocation] = frozenset(),
+        full: bool = False,
+    ) -> None:
+        message = SourceChanged(
+            source=NAME,
+            upserts=tuple(build_key_set(location, each, NAME) for location, each in sorted(found.items())),
+            deletes=frozenset(map(key_of, gone)),
+            full=full,
+            seen_at=trio.current_time(),
+        )
+        await self._outlets.intake.send(message)
