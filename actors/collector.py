@@ -7,11 +7,11 @@ Dies when: nothing known.
 Recovers by: looking again; meanwhile Python collects by itself.
 
 Nearly everything here is freed without a collector, by counting references; what it is for is the odd cycle, such as a
-crash leaves behind. A pass takes time in proportion to the objects that it looks at, which are far apart in memory: half
-a microsecond each. Looking at new objects in small numbers does not make it less: for each change that reaches a
-thousand proxies it took as long as a tenth of the push, and found nothing. So a pass is over everything, it waits until
-so much has been added that it is worth one, and until nothing has happened for a while: then most likely nobody waits
-for its end. What was there at the start is no garbage and never looked at.
+crash leaves behind. A pass takes time in proportion to the objects that it looks at, half a microsecond for each, for
+they are far apart in memory. Looking at new objects in small numbers does not make it less: with a thousand proxies it
+took a tenth of the cost of each change, and found nothing. So a pass is over everything; it waits until so much has
+been added that it is worth one, and until nothing has happened for a while: then most likely nobody waits for its end.
+What was there at the start is no garbage and never looked at.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ from trierarch.push.request import PushRequest
 from trierarch.push.status import Outcome, PushRecord, TypeSent, record_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from actors.mailbox import Mailbox
     from actors.messages import ToConnection, ToGenerator, ToJournal, ToPushScheduler
@@ -338,13 +338,18 @@ class Connection:
         """Write, in push order, what differs; say of each type whether something did."""
         due = self._slot.session.due(types)
         resources = {**ready, **await self._generated(tuple(url for url in due if url not in ready))}
+        responses: list[Response] = []
         for url in due:
             offered = self._own.with_own(resources[url]) if url == SECRET else resources[url]
-            response = await self._respond(url, offered, following=url not in types)
+            session, response = self._slot.session.respond(url, offered, following=url not in types)
+            self._slot.session = session
             if response is None:
                 skipped[TYPE_RULES[url].short] = "nothing differs"
             else:
                 sent.append(sent_record(response))
+                responses.append(response)
+        if responses:
+            await self._send(responses)
 
     async def _generated(self, types: tuple[str, ...]) -> Mapping[str, ResourceSet]:
         place = self._place
@@ -358,15 +363,15 @@ class Connection:
             raise LocalError(f"there is no configuration for {self._slot.name}: {answer.reason}")
         return answer
 
-    async def _respond(self, type_url: str, resources: ResourceSet, *, following: bool) -> Response | None:
-        self._slot.session, response = self._slot.session.respond(type_url, resources, following=following)
-        if response is not None:
-            self._slot.writing = True
-            await self._slot.port.send(response.buffers)
-            self._slot.writing = False
-            self._outlets.metrics.pushes.labels(TYPE_RULES[type_url].short.lower()).inc()
-            self._outlets.metrics.config_size.labels(type_url).observe(response.size)
-        return response
+    async def _send(self, responses: Sequence[Response]) -> None:
+        """All responses of a push at once: each write costs both ends as much as a small response."""
+        self._slot.writing = True
+        await self._slot.port.send(*(response.buffers for response in responses))
+        self._slot.writing = False
+        metrics = self._outlets.metrics
+        for response in responses:
+            metrics.pushes.labels(TYPE_RULES[response.type_url].short.lower()).inc()
+            metrics.config_size.labels(response.type_url).observe(response.size)
 
     # --- records -----------------------------------------------------------------------------------------------------
     def _record(

@@ -70,11 +70,11 @@ class StreamPort(Protocol):
         """
         ...
 
-    async def send(self, buffers: Sequence[bytes]) -> None:
-        """Send one message, made of these buffers in their order. They are shared with the transport, never joined.
+    async def send(self, *messages: Sequence[bytes]) -> None:
+        """Send messages, each made of its buffers in their order. They are shared with the transport, never joined.
 
         Returns when the last byte is handed to the transport, which waits for the peer's flow-control windows.
-        Cancelled before that, the message cannot be completed and the stream will be reset. Raises `StreamClosed`.
+        Cancelled before that, a message cannot be completed and the stream will be reset. Raises `StreamClosed`.
         """
         ...
 

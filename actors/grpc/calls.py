@@ -99,13 +99,13 @@ class Call:
             await trio.lowlevel.cancel_shielded_checkpoint()  # a message that was taken is not lost
         return message
 
-    async def send(self, buffers: Sequence[bytes]) -> None:
-        """Send one message made of these buffers; return when its last byte is in the transport."""
+    async def send(self, *messages: Sequence[bytes]) -> None:
+        """Send messages, each made of its buffers; return when the last byte is in the transport."""
         if not self._answering:
             self._stream.send_headers_nowait(_RESPONSE_HEADERS, end_stream=False)
             self._answering = True
-        await self._stream.send_message(buffers)
-        self._stream.connection.messages_sent += 1
+        await self._stream.send_messages(messages)
+        self._stream.connection.messages_sent += len(messages)
 
     def blocked(self) -> bool:
         """Whether a message sent now would have to wait."""

@@ -15,7 +15,7 @@ Each method that lets h2 produce bytes also flushes them: between two calls h2 n
 # pyright: reportIncompatibleVariableOverride=false
 # The subclasses narrow the types of attributes that only they assign.
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import cast
 
@@ -100,17 +100,17 @@ class TrioStream(protocol.Stream):
         self._h2_connection.reset_stream(self.id, error_code=error_code)
         self.connection.flush()
 
-    async def send_message(self, buffers: Sequence[bytes]) -> None:
-        """Send one gRPC message whose body is `buffers`, a batch at a time, as the windows and the transport admit.
+    async def send_messages(self, bodies: Iterable[Sequence[bytes]]) -> None:
+        """Send gRPC messages, whose bodies are buffers, a batch at a time, as the windows and the transport admit.
 
-        Returns when its last byte is in the transport; not a checkpoint if that is at once. Cancelled earlier, it has
+        Returns when the last byte is in the transport; not a checkpoint if that is at once. Cancelled earlier, it has
         sent nothing or is `cut_off`. Raises `StreamClosed`, and `RemoteError` if the peer does not take it in time.
         """
         if self._sending or self.cut_off:
             raise LocalError("a message was begun before the one before it was complete")
         self._sending = True
         try:
-            frames = DataFrames(self.id, prefixed(buffers))
+            frames = DataFrames(self.id, [buffer for body in bodies for buffer in prefixed(body)])
             deadline = trio.current_time() + self._limits.time_for(frames.remaining)
             await trio.lowlevel.checkpoint_if_cancelled()
             self._send_batch(frames, await self._wait_for_window(deadline))
@@ -121,7 +121,7 @@ class TrioStream(protocol.Stream):
             self._sending = False
 
     def blocked(self) -> bool:
-        """Whether `send_message` would have to wait for its turn, a window or the transport."""
+        """Whether `send_messages` would have to wait for its turn, a window or the transport."""
         return self._sending or (self.closable and not (self.connection.write_ready.is_set() and self._window() > 0))
 
     async def _wait_for_window(self, deadline: float) -> int:

@@ -75,8 +75,13 @@ class Client:
         """The next request."""
         return await self._incoming.receive()
 
-    async def send(self, buffers: Sequence[bytes]) -> None:
-        """A response: acknowledged. After the first clusters the client asks for their endpoints."""
+    async def send(self, *messages: Sequence[bytes]) -> None:
+        """Responses: acknowledged."""
+        for buffers in messages:
+            self._acknowledge(buffers)
+
+    def _acknowledge(self, buffers: Sequence[bytes]) -> None:
+        """After the first clusters the client asks for their endpoints."""
         self._pulse.beat()
         type_url, nonce = _read_closing(buffers[-1])
         self._requests.send_nowait(text_field(2, type_url) + text_field(6, nonce))

@@ -68,14 +68,15 @@ class FakeStream:
         except trio.ClosedResourceError:
             raise StreamClosed("the stream was ended") from None
 
-    async def send(self, buffers: Sequence[bytes]) -> None:
-        """Hand a response to the client, when it takes any. Cancelled before that, the stream can only be reset."""
+    async def send(self, *messages: Sequence[bytes]) -> None:
+        """Hand responses to the client, when it takes any. Cancelled before that, the stream can only be reset."""
         if self._cut_off:
             raise LocalError("a message was begun before the one before it was complete")
         self._cut_off = True
         try:
             await self._flowing.wait()
-            await self._outgoing.send(b"".join(buffers))
+            for buffers in messages:
+                await self._outgoing.send(b"".join(buffers))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise StreamClosed("the stream is over") from None
         self._cut_off = False

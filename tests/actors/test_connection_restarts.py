@@ -33,9 +33,9 @@ class Port:
     written: list[bytes] = field(default_factory=list)
     peer = Peer(address="127.0.0.1:1")
 
-    async def send(self, buffers):
-        """Take a response."""
-        self.written.append(b"".join(buffers))
+    async def send(self, *messages):
+        """Take responses."""
+        self.written += [b"".join(buffers) for buffers in messages]
 
     async def receive(self):
         """Wait for ever."""
