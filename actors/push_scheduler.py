@@ -45,12 +45,13 @@ from trierarch.push.cost import push_size
 from trierarch.push.due import Due
 from trierarch.push.fleet import Fleet, Member, moving_request, union
 from trierarch.push.history import History
+from trierarch.push.movable import Movable, select_movable
 from trierarch.push.queue import LARGE, PushQueue
 from trierarch.push.request import PushRequest
 from trierarch.push.scope import Skipped, affected_types, affects, types_by_themselves
 from trierarch.push.sidecar_scope import build_scope
 from trierarch.push.status import Outcome, PushRecord
-from trierarch.push.view import select_view, views_may_differ
+from trierarch.push.view import select_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -246,7 +247,8 @@ class Scheduler:
         self._outlets.opened()
         self._stranded.try_again(self._mailboxes)
         self._scopes_before, self._scopes = self._scopes, {}
-        moved = await self._place_members(context, request) if views_may_differ(before, context) else {}
+        movable = select_movable(before, context)
+        moved = await self._place_members(movable, context, request) if movable else {}
         for count, view in enumerate(self._fleet.views()):
             verdict = await attempt(partial(self._judge, view, request, context))
             if isinstance(verdict, Crashed):
@@ -272,12 +274,12 @@ class Scheduler:
         """What a view waits for, with what could not be generated for it before."""
         return self._due.setdefault(view, self._owed.pop(view, Due()))
 
-    async def _place_members(self, context: PushContext, request: PushRequest) -> Mapping[str, View]:
-        """Place everybody anew; the members that moved, with the views that they came from."""
+    async def _place_members(self, movable: Movable, context: PushContext, request: PushRequest) -> Mapping[str, View]:
+        """Place anew those who may have moved; the members that have, with the views that they came from."""
         moved = {}
         for count, member in enumerate(self._fleet):
             before = member.view
-            if before is None:
+            if before is None or not movable.has(member.proxy):
                 continue
             view = await attempt(partial(self._find_view, member, context))
             if isinstance(view, Crashed):

@@ -8,7 +8,6 @@ from a proxy and a snapshot; it is asked again when a snapshot may have changed 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.config import labels as names
@@ -190,28 +189,6 @@ def select_view(proxy: Proxy, context: PushContext) -> View:
             capabilities=proxy.capabilities,
         ),
     )
-
-
-_TELLING = (
-    "mesh",
-    "workloads",
-    "services",
-    "sidecars",
-    "authentication",
-    "authorization",
-    "request_authentications",
-    "selectors",
-)
-"""Sections of a snapshot that may decide a view."""
-
-
-def views_may_differ(before: PushContext | None, after: PushContext) -> bool:
-    """Whether some proxy may have another view in the second snapshot: cheap, and never wrongly no."""
-    if before is None or any(getattr(before, section) is not getattr(after, section) for section in _TELLING):
-        return True
-    old, new, services = before.endpoints, after.endpoints, after.services
-    telling = chain(services.direct, services.external, services.unselected)  # the others tell nothing of proxies
-    return old is not new and any(old.of(service) is not new.of(service) for service in telling)
 
 
 def _outbound_key(
