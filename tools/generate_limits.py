@@ -10,12 +10,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import supervisor
-from actors import ads_service, aside, folder_scan, push_scheduler
+from actors import ads_service, aside, authority_files, ca_service, folder_scan, push_scheduler
 from actors.grpc import meter
 from actors.grpc.limits import Limits, Rate
+from protocol import csr
 from protocol.xds import bounds, names, session, wire_requests
 from trierarch.config import yaml_values
 from trierarch.envoy import node
+from trierarch.identity import csr_request, forwarded, tokens
 from trierarch.push import admission, token_bucket
 from trierarch.settings import Settings
 
@@ -174,12 +176,23 @@ FILES = (
     Row("values that its aliases stand for", f"{yaml_values.MAX_UNFOLDED:,}", "reported"),
     Row("links in a row", f"{folder_scan.LINKS}", "reported"),
 )
+IDENTITY = (
+    Row("request to sign a certificate", size(csr.MOST), "`RESOURCE_EXHAUSTED`"),
+    Row("wait for it after its headers", seconds(ca_service.PATIENCE), "`DEADLINE_EXCEEDED`"),
+    Row("bits of its RSA key", f"{csr_request.SHORTEST_RSA:,} to {csr_request.LONGEST_RSA:,}", "`INVALID_ARGUMENT`"),
+    Row("life of a workload's certificate", "90 days", "`INVALID_ARGUMENT`", "MAX_WORKLOAD_CERT_TTL"),
+    Row("characters of a token", f"{tokens.LONGEST_TOKEN:,}", "`UNAUTHENTICATED`"),
+    Row("keys of one issuer of tokens", f"{tokens.MOST_KEYS}", "not looked at"),
+    Row("characters of a forwarded client certificate", f"{forwarded.LONGEST:,}", "`UNAUTHENTICATED`"),
+    Row("file of a certificate authority", size(authority_files.LARGEST), "not gone by; what was in force stays"),
+)
 TABLES = {
     "Connections": CONNECTIONS,
     "HTTP/2": HTTP2,
     "gRPC": GRPC,
     "xDS": XDS,
     "Files": FILES,
+    "Identity": IDENTITY,
 }
 INTRODUCTION = """# Limits
 
