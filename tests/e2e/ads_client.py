@@ -11,6 +11,7 @@ from envoy.config.cluster.v3 import cluster_pb2
 from envoy.config.endpoint.v3 import endpoint_pb2
 from envoy.config.listener.v3 import listener_pb2
 from envoy.config.route.v3 import route_pb2
+from envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from envoy.service.discovery.v3 import ads_pb2_grpc, discovery_pb2
 
 if TYPE_CHECKING:
@@ -22,11 +23,14 @@ EDS = f"{_PREFIX}.endpoint.v3.ClusterLoadAssignment"
 LDS = f"{_PREFIX}.listener.v3.Listener"
 RDS = f"{_PREFIX}.route.v3.RouteConfiguration"
 
+SDS = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
+
 _MESSAGES = {
     CDS: cluster_pb2.Cluster,
     EDS: endpoint_pb2.ClusterLoadAssignment,
     LDS: listener_pb2.Listener,
     RDS: route_pb2.RouteConfiguration,
+    SDS: secret_pb2.Secret,
 }
 
 PATIENCE = 20.0
@@ -42,18 +46,31 @@ INVALID_ARGUMENT = 3
 
 
 class AdsStream:
-    """One stream, delta or state of the world, of a node with this metadata. Leaving the `with` block ends it."""
+    """One stream, delta or state of the world, of a node with this metadata. Leaving the `with` block ends it.
 
-    def __init__(self, address: str, node: str, *, delta: bool, **metadata: str) -> None:
+    `channel` goes to the secure port, with a token if there is one; without it plaintext is spoken to `address`.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        node: str,
+        *,
+        delta: bool,
+        channel: grpc.Channel | None = None,
+        token: str = "",
+        **metadata: str,
+    ) -> None:
         self.delta = delta
         self._node = node
         self._metadata = {"INTERCEPTION_MODE": "NONE", **metadata}
-        self._channel = grpc.insecure_channel(address, [("grpc.use_local_subchannel_pool", 1)])
+        self._channel = channel or grpc.insecure_channel(address, [("grpc.use_local_subchannel_pool", 1)])
         self._requests: SimpleQueue[Message | None] = SimpleQueue()
         self._responses: SimpleQueue[Message | grpc.RpcError] = SimpleQueue()
         stub = ads_pb2_grpc.AggregatedDiscoveryServiceStub(self._channel)
         method = stub.DeltaAggregatedResources if delta else stub.StreamAggregatedResources
-        call = method(iter(self._requests.get, None), timeout=LONGEST, wait_for_ready=True)
+        said = (("authorization", f"Bearer {token}"),) if token else ()
+        call = method(iter(self._requests.get, None), timeout=LONGEST, wait_for_ready=True, metadata=said)
         self._reader = Thread(target=self._read, args=(call,), daemon=True)
         self._reader.start()
 
