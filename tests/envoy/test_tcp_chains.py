@@ -6,6 +6,8 @@ import pytest
 
 from tests.envoy.meshes import destination_rule, external, listeners, mesh_of, service, summary, virtual_service
 from tests.envoy.samples import mesh, outbound_key, snapshot
+from trierarch.config.destination_rule import ConnectionPool, TcpPool
+from trierarch.config.mesh_config import DefaultTrafficPolicy
 from trierarch.push.model import Hostname, Resolution
 
 DB = service("db", "5000/TCP", address="10.0.0.5")
@@ -146,6 +148,15 @@ def test_the_destination_rule_sets_times_hash_and_tunnel():
     assert config["max_downstream_connection_duration"] == "300s"
     assert config["hash_policy"] == [{"source_ip": {}}]
     assert config["tunneling_config"] == {"hostname": "out.example:443", "use_post": True}
+
+
+def test_the_default_pool_is_not_for_the_filter():
+    """It is for clusters: their connections end by it, those of clients do not."""
+    pool = ConnectionPool(tcp=TcpPool(idle_timeout=7.0, max_connection_duration=9.0))
+    settings = snapshot(settings=mesh(default_traffic_policy=DefaultTrafficPolicy(connection_pool=pool)))
+    (chain,) = listeners(mesh_of(DB), snapshot=settings)["10.0.0.5_5000"]["filter_chains"]
+    config = chain["filters"][0]["typed_config"]
+    assert not {"idle_timeout", "max_downstream_connection_duration"} & config.keys()
 
 
 EVERY_DATABASE = {"mongo_filter": True, "redis_filter": True, "mysql_filter": True}

@@ -18,7 +18,7 @@ from trierarch.envoy.names import BLACK_HOLE_CLUSTER, PASSTHROUGH_CLUSTER, outbo
 from trierarch.push.endpoints import NO_ENDPOINTS
 from trierarch.push.model import NOWHERE, UNSPECIFIED_ADDRESS, Resolution
 from trierarch.push.proxy import IPMode
-from trierarch.push.traffic import EffectivePolicy, effective_policy
+from trierarch.push.traffic import EffectivePolicy, stated_policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,8 +132,8 @@ class OutboundView:
         return self._rules.get(host)
 
     def policy(self, host: str, subset: str, port: int) -> EffectivePolicy:
-        """What destination rules say about a cluster."""
-        return effective_policy(self._rules.get(host), subset, port, self.mesh)
+        """What destination rules say about a cluster. The mesh's defaults are for clusters alone."""
+        return stated_policy(self._rules.get(host), subset, port)
 
     def destination(
         self, destination: Destination, listener_port: int, ports: tuple[ServicePort, ...]

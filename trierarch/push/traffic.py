@@ -170,18 +170,22 @@ class EffectivePolicy:
 
 
 def effective_policy(rule: MergedRule | None, subset_name: str, port_number: int, mesh: Mesh) -> EffectivePolicy:
-    """The policy of a cluster (networking.md §2.4): the rule's, overlaid by the subset's, over the mesh's defaults.
+    """The policy of a cluster (networking.md §2.4): the rule's, over the mesh's defaults."""
+    return _with_mesh_defaults(stated_policy(rule, subset_name, port_number), mesh)
 
-    `subset_name` "" is the service as a whole; a subset that the rule does not have adds nothing. `rule` None leaves
-    the mesh's defaults.
+
+def stated_policy(rule: MergedRule | None, subset_name: str, port_number: int) -> EffectivePolicy:
+    """What a rule says of a cluster, overlaid by what it says of the subset. Nothing if there is no rule.
+
+    `subset_name` "" is the service as a whole; a subset that the rule does not have adds nothing.
     """
-    policy = EffectivePolicy()
-    if rule is not None:
-        policy = _of_rule(rule.spec.traffic_policy, port_number)
-        subset = rule.subset(subset_name) if subset_name else None
-        if subset is not None and subset.traffic_policy is not None:
-            policy = _overlaid(policy, subset.traffic_policy, port_number)
-    return _with_mesh_defaults(policy, mesh)
+    if rule is None:
+        return EffectivePolicy()
+    policy = _of_rule(rule.spec.traffic_policy, port_number)
+    subset = rule.subset(subset_name) if subset_name else None
+    if subset is None or subset.traffic_policy is None:
+        return policy
+    return _overlaid(policy, subset.traffic_policy, port_number)
 
 
 def _of_rule(policy: TrafficPolicy | None, port_number: int) -> EffectivePolicy:
