@@ -330,7 +330,7 @@ def _identify(settings: Settings, identity: Identity) -> Callable[[StreamPort], 
     return authentication.Authentication(
         authenticators=authentication.plan_authenticators(settings, identity.rings),
         wall=time.time,
-        trust_domain=lambda: identity.newest.trust_domain,
+        newest=identity.newest,
     ).authenticate
 
 

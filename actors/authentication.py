@@ -19,6 +19,7 @@ from trierarch.identity.tokens import TokenAuthenticator
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from actors.newest import Newest
     from actors.ports import StreamPort
     from trierarch.identity.authenticate import Authenticator
     from trierarch.identity.tokens import KeySet
@@ -44,16 +45,18 @@ class KeyRing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authentication:
-    """The authenticators in their order. `wall`: the wall clock; `trust_domain`: that of the mesh, as it is now."""
+    """The authenticators in their order. `wall`: the wall clock; `newest`: where the mesh's trust domain is."""
 
     authenticators: tuple[Authenticator, ...]
     wall: Callable[[], float]
-    trust_domain: Callable[[], str]
+    newest: Newest
 
     def authenticate(self, port: StreamPort) -> Caller:
         """Who calls. Raises `RemoteError` (UNAUTHENTICATED) with a text that tells the caller nothing."""
         shown = Credentials(address=port.peer.address, certificate=port.peer.identities, metadata=port.metadata)
-        moment = Moment(now=self.wall(), trust_domain=self.trust_domain())
+        moment = Moment(
+            now=self.wall(), trust_domain=self.newest.trust_domain, aliases=self.newest.trust_domain_aliases
+        )
         match authenticate(self.authenticators, shown, moment):
             case Caller() as caller:
                 return caller

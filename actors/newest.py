@@ -20,3 +20,8 @@ class Newest:
     def trust_domain(self) -> str:
         """The trust domain of the mesh."""
         return self.context.mesh.config.trust_domain
+
+    @property
+    def trust_domain_aliases(self) -> tuple[str, ...]:
+        """The names that it had before, or has elsewhere."""
+        return self.context.mesh.config.trust_domain_aliases

@@ -19,6 +19,7 @@ from actors.grpc import Limits, Server
 from actors.mailbox import Mailbox, ask
 from actors.messages import IssueIdentity
 from actors.metrics import Metrics
+from actors.newest import Newest
 from actors.serving_tls import build_context
 from protocol.codec import decode, encode
 from protocol.csr import METHOD, IstioCertificateRequest, IstioCertificateResponse
@@ -130,7 +131,7 @@ async def service(nursery) -> Service:
     own = await signer.issue(NAME)
     tokens = TokenAuthenticator(rule=RULE, keys=keys)
     identify = Authentication(
-        authenticators=(by_client_certificate, tokens), wall=time.time, trust_domain=lambda: "cluster.local"
+        authenticators=(by_client_certificate, tokens), wall=time.time, newest=Newest()
     ).authenticate
     view, _ = ConfigView().apply(objects(PODS))
     terms = Terms(

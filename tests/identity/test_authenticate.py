@@ -56,6 +56,25 @@ def test_all_reasons_are_joined():
     assert isinstance(authenticate((), Credentials(address="10.0.0.1:1"), MOMENT), Unproved)
 
 
+@pytest.mark.parametrize(
+    ("names", "believed"),
+    [
+        ((ALICE,), True),
+        (("spiffe://old.example/ns/shop/sa/alice",), True),
+        (("spiffe://other.example/ns/shop/sa/alice",), False),
+        ((ALICE, BOB), False),
+        (("spiffe://cluster.local/alice",), False),
+        (("https://cluster.local",), False),
+        ((), False),
+    ],
+)
+def test_a_certificate_names_one_identity_of_the_mesh(names, believed):
+    """In its trust domain or an alias of it: another mesh may have the same root, and a namespace of the same name."""
+    moment = Moment(now=NOW, trust_domain="cluster.local", aliases=("old.example",))
+    verdict = by_client_certificate(Credentials(address="10.0.0.1:1", certificate=names), moment)
+    assert isinstance(verdict, Caller) == believed
+
+
 # --- gateways --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("address", "trusted"),

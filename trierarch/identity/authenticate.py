@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from protocol.spiffe import SpiffeId
+from protocol.spiffe import SpiffeId, parse_spiffe
 
 
 class Proof(Enum):
@@ -63,10 +63,13 @@ class Unproved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What a proof is held against: the wall clock, in seconds since the epoch, and the trust domain of the mesh."""
+    """What a proof is held against: the wall clock, in seconds since the epoch, and the trust domain of the mesh with
+    its aliases.
+    """
 
     now: float
     trust_domain: str
+    aliases: tuple[str, ...] = ()
 
 
 Authenticator: TypeAlias = Callable[[Credentials, Moment], Caller | Unproved]
@@ -84,11 +87,20 @@ def authenticate(authenticators: tuple[Authenticator, ...], shown: Credentials, 
     return Unproved("; ".join(reasons) or "no way to prove an identity is configured")
 
 
-def by_client_certificate(shown: Credentials, _: Moment) -> Caller | Unproved:
-    """Whoever holds a verified certificate is who it says."""
-    if not shown.certificate:
-        return Unproved("no client certificate")
-    return Caller(identities=shown.certificate, proof=Proof.CLIENT_CERTIFICATE)
+def by_client_certificate(shown: Credentials, moment: Moment) -> Caller | Unproved:
+    """Whoever holds a verified certificate is the one identity of the mesh that it names.
+
+    Of the mesh: others may have certificates under the same root, and a namespace of theirs is not ours.
+    """
+    match shown.certificate:
+        case ():
+            return Unproved("no client certificate")
+        case (uri,) if (identity := parse_spiffe(uri)) is not None:
+            if identity.trust_domain in (moment.trust_domain, *moment.aliases):
+                return Caller(identities=(uri,), proof=Proof.CLIENT_CERTIFICATE)
+            return Unproved("a client certificate of another trust domain")
+        case _:
+            return Unproved("a client certificate with other names than one SPIFFE identity")
 
 
 def service_account(trust_domain: str, subject: str) -> SpiffeId | None:
