@@ -239,16 +239,13 @@ class CertificateAuthority:
             return
         known = self._memory.authority
         found = await trio.to_thread.run_sync(look, self._options.source, known, self._watch)
-        if isinstance(found, Authority) and not self._options.crl:
-            found = replace(found, crl_pem=b"")
-        if isinstance(self._options.source, Plugged) and isinstance(found, Authority) and known is not None:
-            found = accept_change(known, found, multiroot=self._options.multiroot)
-        if isinstance(found, BadBundle):
-            self._complain(found.reason)
-            return
-        self._complaint = ""
-        if found is not None and found != known:
-            self._adopt(found)
+        match judge(found, known, self._options):
+            case BadBundle(reason=reason):
+                self._complain(reason)
+            case verdict:
+                self._complaint = ""
+                if verdict is not None and verdict != known:
+                    self._adopt(verdict)
 
     def _complain(self, reason: str) -> None:
         """What was good stays in force; only where there is nothing is a bad bundle the end."""
@@ -327,6 +324,19 @@ class CertificateAuthority:
     def _news(self) -> AuthorityChanged:
         authority = self._authority
         return AuthorityChanged(roots_pem=authority.roots_pem, crl_pem=authority.crl_pem, number=self._memory.number)
+
+
+def judge(
+    found: Authority | BadBundle | None, known: Authority | None, options: Options
+) -> Authority | BadBundle | None:
+    """What to go by, of what the files say and what is in force; None if there is nothing yet."""
+    if not isinstance(found, Authority):
+        gone = found is None and known is not None
+        return BadBundle("its files are gone") if gone else found
+    new = found if options.crl else replace(found, crl_pem=b"")
+    if known is None or not isinstance(options.source, Plugged):
+        return new
+    return accept_change(known, new, multiroot=options.multiroot)
 
 
 def _generate_key(size: int) -> rsa.RSAPrivateKey:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import trio
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from actors import authority
 from actors.authority import Memory, Options, Outlets
@@ -16,6 +18,7 @@ from actors.mailbox import Mailbox, ask
 from actors.messages import AuthorityChanged, IssueIdentity, LookAgain, RootsAsked, SigningRefused, SignRequest
 from actors.metrics import Metrics
 from tests.identity.authorities import ALICE, DAY, NOW, csr, ec_key, own_root, plain_bundle, rsa_key
+from trierarch.identity.authority import moment
 from trierarch.identity.bundle import dump_root
 from trierarch.identity.csr_request import read_csr
 from trierarch.identity.leaf import Lifetimes
@@ -217,6 +220,15 @@ async def test_a_renewed_root_is_kept(start, tmp_path):
     assert (tmp_path / "ca" / "root-cert.pem").read_bytes() == (await running.roots()).roots_pem
 
 
+async def test_a_kept_root_that_is_deleted(start, tmp_path, lines):
+    """It stays in force, and somebody should know that it will end with the process."""
+    running = await start(Kept(tmp_path / "ca"))
+    before = await running.roots()
+    (tmp_path / "ca" / KEPT).unlink()
+    assert await running.look_again() == await running.look_again() == before
+    assert [line["reason"] for line in lines if line["event"] == "authority_rejected"] == ["its files are gone"]
+
+
 async def test_a_kept_key_that_everybody_can_read_is_not_used(start, tmp_path):
     """Nothing that it signs would prove anything."""
     folder = write(tmp_path / "ca", {KEPT: dump_root(own_root())})
@@ -277,6 +289,25 @@ async def test_roots_may_become_more_if_several_are_allowed(start, tmp_path):
     running = await start(Plugged(folder), multiroot=True)
     write(folder, {"root-cert.pem": root.roots_pem + other.roots_pem})
     assert len(read_certificates((await running.look_again()).roots_pem)) == 2
+
+
+@pytest.mark.parametrize("passed_on", [True, False])
+async def test_what_the_authority_has_revoked(start, tmp_path, passed_on):
+    """A list that appears is passed on with the roots; with PILOT_ENABLE_CA_CRL off it is not looked at."""
+    root = own_root()
+    folder = write(tmp_path / "cacerts", plain_bundle("one", root))
+    running = await start(Plugged(folder), crl=passed_on)
+    revoked = (
+        x509.CertificateRevocationListBuilder()
+        .issuer_name(root.certificate.subject)
+        .last_update(moment(NOW))
+        .next_update(moment(NOW + DAY))
+        .sign(root.key, hashes.SHA256())
+        .public_bytes(Encoding.PEM)
+    )
+    write(folder, {"ca-crl.pem": revoked})
+    told = await running.look_again()
+    assert (told.crl_pem, told.number) == ((revoked, 2) if passed_on else (b"", 1))
 
 
 async def test_a_plugged_authority_survives_a_crash_without_its_files(start, tmp_path):
