@@ -172,7 +172,7 @@ class Sidecar(Process):
     """A stock Envoy as the sidecar of one workload, with the bootstrap that our command line prints.
 
     The program that it belongs to would send its requests to `outbound`; `admin` is Envoy's own page. `credentials` are
-    what `trierarch bootstrap` is told of them: without any it speaks plaintext.
+    what `trierarch bootstrap` is told of them: without any it speaks plaintext. `home` is its working directory.
     """
 
     def __init__(
@@ -185,6 +185,7 @@ class Sidecar(Process):
         address: str,
         mode: str,
         credentials: tuple[str, ...] = (),
+        home: Path | None = None,
         **metadata: str,
     ) -> None:
         self.id = f"{app}-1.shop"
@@ -201,7 +202,8 @@ class Sidecar(Process):
             "--component-log-level",
             "misc:error",
         ]
-        super().__init__(envoy, "-c", bootstrap, *options, log=folder / f"{app}.log")
+        place = ("env", "-C", home) if home else ()
+        super().__init__(*place, envoy, "-c", bootstrap, *options, log=folder / f"{app}.log")
         self._client = httpx.Client(timeout=10)
 
     def get(self, host: str, path: str = "/", **headers: str) -> httpx.Response:

@@ -26,10 +26,13 @@ class Failure:
 
 
 class Load:
-    """Requests for `reviews` through each sidecar over one kept connection, for the length of a `with` block."""
+    """Requests for a host through each sidecar over one kept connection, for the length of a `with` block. Each must be
+    answered with a text in which `expected` is.
+    """
 
-    def __init__(self, *sidecars: Sidecar) -> None:
+    def __init__(self, *sidecars: Sidecar, host: str = "reviews", expected: str = "reviews-v") -> None:
         self.answers = 0
+        self._host, self._expected = host, expected
         self.failures: list[Failure] = []
         self._over = Event()
         self._threads = [Thread(target=self._send, args=(sidecar,), daemon=True) for sidecar in sidecars]
@@ -51,11 +54,11 @@ class Load:
 
     def _send_one(self, sidecar: Sidecar, client: httpx.Client) -> None:
         try:
-            response = client.get(f"http://{sidecar.outbound}/", headers={"host": "reviews"})
+            response = client.get(f"http://{sidecar.outbound}/", headers={"host": self._host})
         except httpx.TransportError as error:
             self._fail(sidecar, repr(error))
             return
-        if response.status_code == 200 and response.text.startswith("reviews-v"):
+        if response.status_code == 200 and self._expected in response.text:
             self.answers += 1
         else:
             self._fail(sidecar, f"{response.status_code} {response.text}")
