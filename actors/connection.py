@@ -361,6 +361,9 @@ class Connection:
         )
         if isinstance(answer, GenerationFailed):
             raise LocalError(f"there is no configuration for {self._slot.name}: {answer.reason}")
+        for url in types:  # what is new to a client it is mostly sent whole
+            for _ in self._slot.session.dialect.prepare(url, answer[url]):
+                await trio.lowlevel.checkpoint()
         return answer
 
     async def _send(self, responses: Sequence[Response]) -> None:

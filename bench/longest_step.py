@@ -4,8 +4,8 @@
 
 Everything runs in one thread, so whoever computes holds everybody: a step may take 5 ms of CPU time, garbage collection
 apart (architecture.md §4). Proxies of all namespaces connect, and then objects of every kind change. A step is shown
-with its task and the places where it began and ended. Garbage is collected as in production, by an actor of its own; a
-pass may stop everything for 10 ms.
+with the places where it began and ended. Garbage is collected as in production, by an actor of its own; a pass may stop
+everything for 10 ms.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 STEP_BUDGET, PAUSE_BUDGET = 5.0, 10.0
 KEPT = 200
+OURS = frozenset({"actors", "trierarch", "protocol"})
 
 
 class Pauses:
@@ -50,11 +51,10 @@ class Pauses:
 
 
 class Step(NamedTuple):
-    """A step of a task: its CPU time in milliseconds, and where it was."""
+    """A step of a task: its CPU time in milliseconds, what was going on, and where in its code it began and ended."""
 
     spent: float
     phase: str
-    task: str
     began: str
     ended: str
 
@@ -63,10 +63,10 @@ class Steps(trio.abc.Instrument):
     """The longest steps of all tasks, collection apart."""
 
     def __init__(self, pauses: Pauses) -> None:
-        self.phase = "start"
+        self.phase = "connect"
         self.longest: list[Step] = []
         self._pauses = pauses
-        self._places: dict[trio.lowlevel.Task, tuple[str, ...]] = {}
+        self._places: dict[trio.lowlevel.Task, str] = {}
         self._began = self._paused = 0.0
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
@@ -75,10 +75,12 @@ class Steps(trio.abc.Instrument):
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
         """The task has given others their turn."""
+        if not self._began:
+            return  # it began before anybody looked
         spent = (time.thread_time() - self._began) * 1000 - (self._pauses.total - self._paused)
-        before, now = self._places.get(task, ()), place(task.coro)
-        self._places[task] = now
-        step = Step(spent, self.phase, task.name, " > ".join(before), " > ".join(now))
+        before = self._places.get(task, "")
+        now = self._places[task] = place(task.coro)
+        step = Step(spent, self.phase, before, now)
         (heapq.heappush if len(self.longest) < KEPT else heapq.heappushpop)(self.longest, step)
 
     def task_exited(self, task: trio.lowlevel.Task) -> None:
@@ -86,32 +88,27 @@ class Steps(trio.abc.Instrument):
         self._places.pop(task, None)
 
 
-def place(waiting: Any) -> tuple[str, ...]:  # noqa: ANN401 - a coroutine, or one of the kinds of generators
+def place(waiting: Any) -> str:  # noqa: ANN401 - a coroutine, or a generator that an actor drives
     """The innermost functions of the project in which a task waits."""
     frames: list[FrameType] = []
     while waiting is not None:
-        frame = next((found for name in ("cr_frame", "gi_frame") if (found := getattr(waiting, name, None))), None)
-        inner = next((getattr(waiting, name) for name in ("cr_await", "gi_yieldfrom") if hasattr(waiting, name)), None)
+        frame = getattr(waiting, "cr_frame", None) or getattr(waiting, "gi_frame", None)
+        waiting = getattr(waiting, "cr_await", None) or getattr(waiting, "gi_yieldfrom", None)
         if frame is not None:
             frames.append(frame)
-        if frame is not None and "steps" in frame.f_code.co_varnames:
-            inner = frame.f_locals.get("steps", inner)
-        waiting = inner
-    return tuple(f"{frame.f_code.co_name}:{frame.f_lineno}" for frame in frames if _is_ours(frame))[-3:]
-
-
-def _is_ours(frame: FrameType) -> bool:
-    return any(root in Path(frame.f_code.co_filename).parts for root in ("actors", "trierarch", "protocol"))
+            waiting = frame.f_locals.get("steps", waiting)
+    names = ((Path(frame.f_code.co_filename), frame.f_code.co_name, frame.f_lineno) for frame in frames)
+    ours = [f"{path.stem}.{name}:{line}" for path, name, line in names if not OURS.isdisjoint(path.parts)]
+    return " > ".join(ours[-2:])
 
 
 async def measure(services: int, proxies: int) -> tuple[list[Step], Pauses]:
     """Start, connect, change two objects of each kind."""
     pauses = Pauses()
     steps = Steps(pauses)
-    gc.callbacks.append(pauses.note)
-    trio.lowlevel.add_instrument(steps)
     async with running(services, replace(SETTINGS, collects_when_idle=True)) as system:
-        steps.phase = "connect"
+        gc.callbacks.append(pauses.note)
+        trio.lowlevel.add_instrument(steps)
         await system.connect(proxies, NAMESPACES)
         for index in (1, 2):
             for kind, edit in EDITS.items():
@@ -134,10 +131,9 @@ def main() -> int:
     table = Table(f"{arguments.services} services, {arguments.proxies} proxies of {NAMESPACES} namespaces")
     table.value("the longest step", longest[0].spent, STEP_BUDGET)
     table.value("the collector's longest pause", pauses.longest, PAUSE_BUDGET)
-    print(f"\n{'ms':>8}  {'while':20}{'task':22}from -> to")
+    print(f"\n{'ms':>8}  {'while':20}from -> to")
     for step in longest[: arguments.show]:
-        name = step.task.removeprefix("actors.").removesuffix(".run")
-        print(f"{step.spent:8.2f}  {step.phase:20}{name:22.21}{step.began} -> {step.ended}")
+        print(f"{step.spent:8.2f}  {step.phase:20}{step.began} -> {step.ended}")
     return 1 if table.missed else 0
 
 

@@ -52,6 +52,8 @@ from protocol.xds.subscription import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from protocol.xds.diff import Difference
     from protocol.xds.events import Event
     from protocol.xds.requests import Request
@@ -235,6 +237,12 @@ def encode(rules: TypeRules, made: Offer, version: str, nonce: str) -> tuple[byt
     single = [buffer for one in made.sent.resources for buffer in shared.of_one(one)]
     fields = whole + single
     return delta_response(type_url=rules.type_url, version=version, nonce=nonce, fields=fields, removed=made.removed)
+
+
+def prepare(type_url: str, resources: ResourceSet) -> Iterator[None]:
+    """Encode these resources ahead, in steps: then a response that holds all of them is put together at once."""
+    for part in resources.parts:
+        yield from _fields(type_url).prepare(part)
 
 
 @cache

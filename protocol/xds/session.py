@@ -37,7 +37,7 @@ from protocol.xds.nonce import build_nonce
 from protocol.xds.subscription import Offer, Outcome, Watch, again, due_with, losing, offered, reminded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from protocol.xds.requests import Request
     from protocol.xds.resources import ResourceSet
@@ -63,6 +63,10 @@ class Dialect(Protocol):
 
     def encode(self, rules: TypeRules, made: Offer, version: str, nonce: str, /) -> tuple[bytes, ...]:
         """The response as buffers."""
+        ...
+
+    def prepare(self, type_url: str, resources: ResourceSet, /) -> Iterator[None]:
+        """Encode these resources ahead, in steps."""
         ...
 
 

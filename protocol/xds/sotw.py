@@ -37,6 +37,8 @@ from protocol.xds.subscription import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from protocol.xds.diff import Difference
     from protocol.xds.requests import Request
     from protocol.xds.resources import ResourceSet
@@ -157,6 +159,12 @@ def encode(rules: TypeRules, made: Offer, version: str, nonce: str) -> tuple[byt
     whole = [buffer for part in made.sent.parts for buffer in shared.of(part)]
     single = [buffer for one in made.sent.resources for buffer in shared.of_one(one)]
     return sotw_response(type_url=rules.type_url, version=version, nonce=nonce, fields=whole + single)
+
+
+def prepare(type_url: str, resources: ResourceSet) -> Iterator[None]:
+    """Encode these resources ahead, in steps: then a response that holds all of them is put together at once."""
+    for part in resources.parts:
+        yield from _fields(type_url).prepare(part)
 
 
 @cache
