@@ -16,7 +16,8 @@ from urllib.parse import urljoin, urlsplit
 import httpcore
 import trio
 
-from trierarch.config.key_sets import LONGEST_BODY, KeySet, NoKeys, read_discovery, read_key_set, read_server
+from trierarch.config.json_web_keys import usable_keys
+from trierarch.config.key_sets import LONGEST_BODY, KeySet, NoKeys, read_discovery, read_server
 
 if TYPE_CHECKING:
     import ssl
@@ -77,7 +78,7 @@ class KeyFetcher:
 
     async def _fetch_keys(self, location: KeyLocation) -> str:
         url = read_discovery(await self._get(location.url)) if location.discovered else location.url
-        return await trio.to_thread.run_sync(read_key_set, await self._get(url))
+        return await trio.to_thread.run_sync(usable_keys, await self._get(url))
 
     async def _get(self, url: str) -> bytes:
         """What is at a URL, or where it leads. Raises what is in `_FAILURES`."""

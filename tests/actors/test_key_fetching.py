@@ -11,9 +11,10 @@ import trio
 from actors.key_fetching import MOST_REDIRECTS, FetchTerms, KeyFetcher
 from tests.actors.key_server import KEYS, Page, open_key_server
 from tests.envoy.certificates import Authority
-from trierarch.config.key_sets import DISCOVERY_PATH, KeyLocation, KeySet, NoKeys, location_of, read_key_set
+from trierarch.config.json_web_keys import usable_keys
+from trierarch.config.key_sets import DISCOVERY_PATH, KeyLocation, KeySet, NoKeys, location_of
 
-FOUND = KeySet(read_key_set(KEYS))
+FOUND = KeySet(usable_keys(KEYS))
 PATIENCE = 20.0
 TRUSTING = KeyFetcher(FetchTerms())
 
@@ -52,11 +53,12 @@ async def test_keys_of_an_issuer():
         (Page(status=500, body=KEYS), "status 500"),
         (Page(body=b"<html>"), "it is not JSON"),
         (Page(body=b"{}"), 'it has no list of "keys"'),
+        (Page(body=b'{"keys":[{"kty":"RSA"}]}'), "none of its keys can be used"),
         (Page(body=b"x" * 100_000, endless=True), "longer than"),
         (Page(body=KEYS, headers={"content-length": "1000"}), r"\w"),
         (Page(body=b"\x1f\x8b", headers={"content-encoding": "gzip"}), "it is not JSON"),
     ],
-    ids=["absent", "error", "html", "no keys", "endless", "cut", "compressed"],
+    ids=["absent", "error", "html", "no keys", "unusable", "endless", "cut", "compressed"],
 )
 async def test_answers_that_are_no_keys(page, reason):
     """Each has its words, and never more is read than a key set may be long."""

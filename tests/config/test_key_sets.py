@@ -1,4 +1,4 @@
-"""Key sets: where they are, what is read of them, and the one that verifies nothing."""
+"""Key sets: where they are, what was found there, and the one that verifies nothing."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import json
 from base64 import urlsafe_b64decode
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.config.reading import CASES
+from trierarch.config.json_web_keys import usable_keys
 from trierarch.config.key_sets import (
     NOBODYS_KEYS,
     KeyLocation,
@@ -20,45 +19,17 @@ from trierarch.config.key_sets import (
     key_of,
     location_of,
     read_discovery,
-    read_key_set,
     read_server,
 )
 
 TABLES = CASES / "conformance" / "go-tables"
-RESOLVER = TABLES / "model" / "pilot__pkg__model__jwks_resolver.json"
 SECURITY = TABLES / "agent" / "pkg__config__security__security.json"
-
-keys = st.lists(st.fixed_dictionaries({"kty": st.sampled_from(["RSA", "EC"])}, optional={"kid": st.text()}))
 
 
 def rows(path, func):
     """The whole rows of a table of istiod's tests."""
     (table,) = (each for each in json.loads(path.read_text())["tables"] if each["func"] == func)
     return [each["row"] for each in table["rows"] if each["complete"]]
-
-
-@given(keys, st.randoms(use_true_random=False))
-def test_the_order_of_keys_means_nothing(some, random):
-    """A key set says the same in whatever order its keys and their members are, and is a key set again."""
-    other = [dict(random.sample(list(key.items()), len(key))) for key in some]
-    random.shuffle(other)
-    text = read_key_set(json.dumps({"keys": some}))
-    assert read_key_set(json.dumps({"keys": other, "more": 1})) == text == read_key_set(text)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"{", b"[]", b"\xff", b'{"keys": {}}', b'{"keys": [1]}', b'{"keys": [{"kid": "a"}]}', b"[" * 100_000],
-)
-def test_what_is_no_key_set(body):
-    """Whatever else an address answers is refused with words, and raises nothing unexpected."""
-    with pytest.raises(ValueError, match=r"^(it|one of its keys) (is|has) "):
-        read_key_set(body)
-
-
-def test_strings_that_are_no_text():
-    """Half a character, which JSON can write and UTF-8 cannot, does not get further than JSON."""
-    assert read_key_set(rb'{"keys":[{"kty":"RSA","kid":"\ud800"}]}').encode("utf-8")
 
 
 def test_an_issuer_is_asked_below_its_own_name():
@@ -97,7 +68,7 @@ def test_nobodys_keys():
     assert modulus.bit_length() == 2048
     assert len(str(modulus)) == 617
     assert key["e"] == "AQAB"
-    assert read_key_set(NOBODYS_KEYS) == NOBODYS_KEYS
+    assert usable_keys(NOBODYS_KEYS) == NOBODYS_KEYS
 
 
 def read_or_none(read, text):
@@ -106,17 +77,6 @@ def read_or_none(read, text):
         return read(text)
     except ValueError:
         return None
-
-
-@pytest.mark.skipif(not RESOLVER.is_file(), reason=f"no tables at {RESOLVER}: set TRIERARCH_CASES to where they are")
-def test_tables_of_istiods_resolver():
-    """Bodies that istiod refuses are refused; where it sees no difference between two key sets, there is none."""
-    for row in rows(RESOLVER, "TestValidateJWKSFormat"):
-        assert (read_or_none(read_key_set, row["body"]) is None) == row["wantErr"], row["name"]
-    for row in rows(RESOLVER, "TestCompareJWKSResponse"):
-        old, new = (read_or_none(read_key_set, row["args"][each]) for each in ("oldKeyString", "newKeyString"))
-        if new is not None:  # an answer that is no key set replaces nothing
-            assert (old != new) == row["want"], row["name"]
 
 
 @pytest.mark.skipif(not SECURITY.is_file(), reason=f"no tables at {SECURITY}: set TRIERARCH_CASES to where they are")

@@ -8,14 +8,14 @@ import yaml
 from hypothesis import strategies as st
 
 from tests.push.fixtures import short
-from trierarch.config.key_sets import KeyLocation, KeySet, NoKeys, build_key_set, read_key_set
+from trierarch.config.key_sets import KeyLocation, KeySet, NoKeys, build_key_set
 
 _TEXT = (Path(__file__).parent / "pool.yaml").read_text()
 POOL = {name: tuple(short(name, body) for body in bodies) for name, bodies in yaml.safe_load(_TEXT).items()}
 """Object name to its variants, decoded once."""
 
 _KEYS = KeyLocation("https://login.example.com/keys")
-_FOUND = (KeySet(read_key_set('{"keys":[{"kty":"oct","k":"AQ"}]}')), NoKeys("it is closed"))
+_FOUND = (KeySet('{"keys":[{"k":"AQ","kty":"oct"}]}'), NoKeys("it is closed"))
 POOL["JsonWebKeySet"] = tuple(build_key_set(_KEYS, found, "jwks") for found in _FOUND)
 """What no text says: a source of intake finds it."""
 

@@ -15,7 +15,7 @@ from trierarch.push.request import ConfigKey, PushRequest
 from trierarch.push.request_authentication import InlineKeys, RemoteKeys
 from trierarch.push.scope import Skipped, affected_types, affects
 
-KEYS = '{"keys":[]}'
+KEYS = '{"keys":[{"kty":"oct","k":"AQ"}]}'
 FETCHED = "RequestAuthentication shop/jwt: {jwtRules: [{issuer: one, jwksUri: 'https://one.example.com/keys'}]}"
 ONE = KeyLocation("https://one.example.com/keys")
 WEB = """
@@ -79,6 +79,15 @@ def test_the_section_says_what_is_to_be_fetched():
     section = context.request_authentications
     assert section.wanted == {ONE: 9.0, two: 5.0}
     assert section.pending == {two}
+
+
+@pytest.mark.parametrize("jwks", ['{"keys":[]}', '{"keys":[{"kty":"RSA","e":"AQAB","n":"abc"}]}', "keys"])
+def test_keys_that_nobody_can_use(jwks):
+    """In a policy they are as good as none: else Envoy would refuse the listener with all that it has."""
+    policy = f"RequestAuthentication shop/jwt: {{jwtRules: [{{issuer: one, jwks: '{jwks}'}}]}}"
+    (rule,), (finding,) = tokens(policy), snapshot(policy).findings
+    assert rule.keys == InlineKeys(NOBODYS_KEYS)
+    assert finding.path == "spec.jwtRules[0].jwks"
 
 
 def test_who_gets_no_keys_is_told():

@@ -1,4 +1,4 @@
-"""Key sets (JWKS, RFC 7517): where they are, what a fetched one says, and the one that verifies nothing.
+"""Key sets of token issuers: where they are, what was found there, and the set that verifies nothing.
 
 `JsonWebKeySet` is a kind of ours that no user writes: the objects say what was found where policies point to.
 Nothing is fetched here.
@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
+from trierarch.config.json_web_keys import write_keys
 from trierarch.config.objects import ConfigObject, ObjectKey, Origin
 
 KIND = "JsonWebKeySet"
@@ -26,7 +27,6 @@ DISCOVERY_PATH = "/.well-known/openid-configuration"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-# --- where they are --------------------------------------------------------------------------------------------------
 class KeyLocation(NamedTuple):
     """Where keys are: at `url`, or (`discovered`) where the document at `url` says."""
 
@@ -72,41 +72,17 @@ def _split(url: str) -> SplitResult:
     return parts
 
 
-# --- what they say ---------------------------------------------------------------------------------------------------
-def read_key_set(body: bytes | str) -> str:
-    """A key set in its plainest form: the same keys in another order are the same text. Raises ValueError.
-
-    It may be empty: then its issuer has no key in use.
-    """
-    keys = _load(body).get("keys")
-    if not isinstance(keys, list):
-        raise ValueError('it has no list of "keys"')
-    if not all(isinstance(key, dict) and isinstance(key.get("kty"), str) for key in keys):
-        raise ValueError('one of its keys has no type ("kty")')
-    return f'{{"keys":[{",".join(sorted(map(_plain, keys)))}]}}'
-
-
 def read_discovery(body: bytes) -> str:
     """The URL of the keys, in the document by which an issuer tells of itself. Raises ValueError."""
-    url = _load(body).get("jwks_uri")
-    if not isinstance(url, str):
-        raise ValueError('it does not say where the keys are ("jwks_uri")')
-    read_server(url)
-    return url
-
-
-def _load(body: bytes | str) -> dict[str, object]:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
-        raise ValueError("it is not JSON") from None
-    if not isinstance(document, dict):
-        raise ValueError("it is not an object")
-    return document
-
-
-def _plain(key: object) -> str:
-    return json.dumps(key, sort_keys=True, separators=(",", ":"))
+        raise ValueError("what the issuer tells of itself is not JSON") from None
+    url = document.get("jwks_uri") if isinstance(document, dict) else None
+    if not isinstance(url, str):
+        raise ValueError('the issuer does not say where its keys are ("jwks_uri")')
+    read_server(url)
+    return url
 
 
 # --- the objects -----------------------------------------------------------------------------------------------------
@@ -160,6 +136,6 @@ def _base64url(number: int) -> str:
     return urlsafe_b64encode(octets).rstrip(b"=").decode()
 
 
-NOBODYS_KEYS = read_key_set(_plain({"keys": [{"kty": "RSA", "e": _base64url(65537), "n": _base64url(_RSA_2048)}]}))
+NOBODYS_KEYS = write_keys([{"kty": "RSA", "e": _base64url(65537), "n": _base64url(_RSA_2048)}])
 """A key set whose private key nobody holds. With it in place of keys that could not be fetched a listener is valid, and
 refuses the tokens of that issuer and of no other. It is a constant, so that all control planes send the same."""

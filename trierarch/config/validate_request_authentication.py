@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from trierarch.config.checks import check_duration
-from trierarch.config.key_sets import read_key_set, read_server
+from trierarch.config.json_web_keys import read_keys
+from trierarch.config.key_sets import read_server
 from trierarch.config.labels import DRY_RUN
 from trierarch.config.policy_targets import check_attachment
 from trierarch.config.violations import Complaints, Violation
@@ -56,7 +57,7 @@ def _check_keys(path: str, rule: JwtRule) -> Complaints:
     elif rule.jwks_uri:
         yield from _check_readable(f"{path}.jwksUri", read_server, rule.jwks_uri)
     if rule.jwks:
-        yield from _check_readable(f"{path}.jwks", read_key_set, rule.jwks)
+        yield from _check_readable(f"{path}.jwks", read_keys, rule.jwks)
 
 
 def _check_readable(path: str, read: Callable[[str], object], text: str) -> Complaints:

@@ -12,9 +12,11 @@ it moves to another view.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from trierarch.config.findings import Remark
+from trierarch.config.json_web_keys import as_written
 from trierarch.config.key_sets import (
     NOBODYS_KEYS,
     JsonWebKeySet,
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from trierarch.push.mesh import Mesh
     from trierarch.push.services import Services
     from trierarch.push.steps import Steps
+
+_REMEMBERED = 1024
 
 PATIENCE = 5.0
 """Seconds that fetching keys may take where a rule does not say."""
@@ -127,6 +131,15 @@ def _contents(section: RequestAuthentications) -> tuple[object, ...]:
     return (id(section.policies), id(section.rules), section.wanted, section.pending, section.remarks)
 
 
+@lru_cache(maxsize=_REMEMBERED)
+def _written(jwks: str) -> KeySet | NoKeys:
+    """The keys that a policy holds, if any of them can be used."""
+    try:
+        return KeySet(as_written(jwks))
+    except ValueError as error:
+        return NoKeys(str(error))
+
+
 class _KeyFinder:
     """Finds the keys of rules, and notes what is wanted for that and what is missing."""
 
@@ -149,7 +162,7 @@ class _KeyFinder:
 
     def _find(self, rule: JwtRule) -> KeySet | NoKeys | RemoteKeys:
         if rule.jwks:
-            return KeySet(rule.jwks)
+            return _written(rule.jwks)
         return self._remote(rule) or self._fetched(rule)
 
     def _remote(self, rule: JwtRule) -> RemoteKeys | None:
@@ -185,7 +198,13 @@ class _KeyFinder:
             Remark(
                 origin=policy.origin,
                 key=policy.key,
-                path=f"spec.jwtRules[{index}].{'jwksUri' if rule.jwks_uri else 'issuer'}",
+                path=f"spec.jwtRules[{index}].{_origin_of_keys(rule)}",
                 reason=f"tokens of this issuer are refused: {reason}",
             )
         )
+
+
+def _origin_of_keys(rule: JwtRule) -> str:
+    if rule.jwks:
+        return "jwks"
+    return "jwksUri" if rule.jwks_uri else "issuer"
