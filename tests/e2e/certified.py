@@ -20,7 +20,8 @@ SECRET = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 
 class CertifiedSidecar(Process):
     """The sidecar of `app` in a namespace. `secrets` is where it says that it has certificates from; its log and all
-    its files are in `folder`. Connections through changed filter chains end after a second.
+    its files are in `folder`. Connections through changed filter chains end after `drain` seconds; HTTP/1.1 clients are
+    asked to end theirs before, but not within the first second.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class CertifiedSidecar(Process):
         address: str,
         namespace: str = "shop",
         secrets: str = "files",
+        drain: int = 1,
     ) -> None:
         self.id = f"{app}-1.{namespace}"
         self.admin = f"{address}:15000"
@@ -47,7 +49,7 @@ class CertifiedSidecar(Process):
             admin=self.admin,
         )
         (home / "bootstrap.json").write_text(json.dumps(bootstrap))
-        options = ["-c", "bootstrap.json", "--disable-hot-restart", "--concurrency", "1", "--drain-time-s", "1"]
+        options = ["-c", "bootstrap.json", "--disable-hot-restart", "--concurrency", "1", "--drain-time-s", str(drain)]
         super().__init__("env", "-C", home, envoy, *options, "-l", "warning", log=folder / f"{app}.log")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Self
 
 import httpx
 import pytest
@@ -13,6 +14,9 @@ from examples.shop.processes import ControlPlane, wait_until
 from tests.e2e.certified import CertifiedSidecar
 from tests.e2e.shops import next_network
 from tests.envoy.certificates import Authority
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.envoy
 
@@ -65,6 +69,37 @@ spec: {selector: {matchLabels: {app: web}}, portLevelMtls: {8081: {mode: %s}}}
 """
 
 
+IDENTITY = "URI=spiffe://cluster.local/ns/shop/sa/front"
+"""What the server is told of the client."""
+
+
+class Asking:
+    """Asks the same again and again as long as the block lasts; `different` are the answers that came, each once."""
+
+    def __init__(self, ask: Callable[[], str]) -> None:
+        self.count = 0
+        self.different: set[str] = set()
+        self._ask = ask
+        self._ended = Event()
+        self._thread = Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            try:
+                self.different.add(self._ask())
+            except httpx.TransportError as error:
+                self.different.add(repr(error))
+            self.count += 1
+
+
 class Program(BaseHTTPRequestHandler):
     """Says how the client was introduced by the sidecar."""
 
@@ -87,6 +122,7 @@ class Workloads:
         self.network = next_network()
         self._folder, self._envoy, self._stack = folder, envoy, stack
         self._authority = Authority()
+        self._client = stack.enter_context(httpx.Client(timeout=10))
         self._mesh = folder / "mesh"
         self._mesh.mkdir()
         (self._mesh / "mesh.yaml").write_text(MESH.replace("NET", self.network))
@@ -100,11 +136,13 @@ class Workloads:
         self._stack.callback(server.shutdown)
         Thread(target=server.serve_forever, daemon=True).start()
 
-    def start(self, app: str, number: int, secrets: str) -> None:
+    def start(self, app: str, number: int, secrets: str, drain: int = 1) -> None:
         """Start a sidecar; `secrets` is where it says that it has certificates from."""
         address, xds = f"{self.network}.{number}", self.control_plane.xds
         self._stack.enter_context(
-            CertifiedSidecar(self._envoy, xds, self._folder, self._authority, app=app, address=address, secrets=secrets)
+            CertifiedSidecar(
+                self._envoy, xds, self._folder, self._authority, app=app, address=address, secrets=secrets, drain=drain
+            )
         )
 
     def set_mode(self, mode: str) -> None:
@@ -115,7 +153,7 @@ class Workloads:
 
     def through_sidecar(self) -> str:
         """What the server says to a request by the client's sidecar."""
-        return httpx.get(f"http://{self.network}.1:8080/", headers={"host": "web"}, timeout=10).text
+        return self._client.get(f"http://{self.network}.1:8080/", headers={"host": "web"}).text
 
     def plaintext(self) -> str:
         """What the server says to somebody without a certificate; "refused" if the connection is closed."""
@@ -125,6 +163,11 @@ class Workloads:
             return "refused"
         except httpx.ReadError:
             return "refused"
+
+    def draining(self) -> int:
+        """How many listeners and filter chains of the server are on their way out."""
+        page = httpx.get(f"http://{self.network}.2:15000/stats?format=json", timeout=10).json()
+        return sum(each["value"] for each in page["stats"] if each.get("name", "").endswith("draining"))
 
     def rejections(self) -> dict[str, int]:
         """What the Envoys would not take."""
@@ -146,17 +189,32 @@ def test_modes_with_certificates(workloads):
     """The client's sidecar always gets in and is known by its identity if TLS is used; plaintext only where allowed."""
     workloads.start("web", 2, "files")
     workloads.start("front", 1, "files")
-    identity = "URI=spiffe://cluster.local/ns/shop/sa/front"
     for mode, stranger, client in (
-        ("PERMISSIVE", "nobody", identity),
-        ("STRICT", "refused", identity),
+        ("PERMISSIVE", "nobody", IDENTITY),
+        ("STRICT", "refused", IDENTITY),
         ("DISABLE", "nobody", "nobody"),
-        ("STRICT", "refused", identity),
+        ("STRICT", "refused", IDENTITY),
     ):
         workloads.set_mode(mode)
         wait_until(f"{mode}: a stranger is {stranger}", lambda said=stranger: workloads.plaintext() == said)
         wait_until(f"{mode}: the client is {client}", lambda said=client: said in workloads.through_sidecar())
         wait_until(f"{mode}: settled", lambda said=stranger: workloads.plaintext() == said)
+    assert workloads.rejections() == {}
+
+
+def test_strict_from_now_on_without_a_failed_request(workloads):
+    """The client does not notice that strangers are locked out, and let in again; it is asking all the time."""
+    workloads.start("web", 2, "files", drain=3)
+    workloads.start("front", 1, "files")
+    workloads.set_mode("PERMISSIVE")
+    wait_until("the client gets in", lambda: IDENTITY in workloads.through_sidecar())
+    with Asking(workloads.through_sidecar) as asking:
+        for mode, stranger in (("STRICT", "refused"), ("PERMISSIVE", "nobody"), ("STRICT", "refused")):
+            workloads.set_mode(mode)
+            wait_until(f"{mode}: a stranger is {stranger}", lambda said=stranger: workloads.plaintext() == said)
+            wait_until("older connections have ended", lambda: not workloads.draining())
+    assert asking.count > 100
+    assert [answer for answer in asking.different if IDENTITY not in answer] == []
     assert workloads.rejections() == {}
 
 
