@@ -10,12 +10,13 @@ Recovers by: starting with an empty memo; whoever waits for an answer is told an
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import trio
 
 from actors.logs import get_logger
 from actors.messages import GenerationFailed
+from actors.stepping import drive
 from actors.supervision import attempt
 from actors.tree import Crashed, describe
 from trierarch.envoy.generate import generate_set
@@ -31,11 +32,8 @@ if TYPE_CHECKING:
     from actors.messages import Generate, ToGenerator
     from actors.metrics import Metrics
     from protocol.xds.resources import ResourceSet
-    from trierarch.push.steps import Steps
 
 log = get_logger("generator")
-
-ResultT = TypeVar("ResultT")
 
 
 async def run(
@@ -48,7 +46,7 @@ async def run(
     """Answer questions for ever, one at a time."""
     generator = Generator(memo_size)
     hit, miss = metrics.memo_lookups.labels("hit"), metrics.memo_lookups.labels("miss")
-    await _drive(prepare_codec())
+    await drive(prepare_codec())
     task_status.started()
     while True:
         question = await inbox.receive()
@@ -80,16 +78,6 @@ class Generator:
         view = question.view
         outlook = self._outlooks.find(view.outbound, question.scope, question.context)
         return {
-            type_url: await _drive(generate_set(view, outlook, type_url, self.memo, self._parts))
+            type_url: await drive(generate_set(view, outlook, type_url, self.memo, self._parts))
             for type_url in question.types
         }
-
-
-async def _drive(steps: Steps[ResultT]) -> ResultT:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            result: ResultT = stop.value
-            return result
-        await trio.lowlevel.checkpoint()

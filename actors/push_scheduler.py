@@ -36,6 +36,7 @@ from actors.messages import (
     TypesWatched,
     Welcome,
 )
+from actors.stepping import drive
 from actors.stranded import Stranded
 from actors.supervision import attempt
 from actors.tree import Crashed, describe
@@ -310,13 +311,8 @@ class Scheduler:
     async def _scope(self, key: ScopeKey, context: PushContext) -> SidecarScope:
         scope = self._scopes.get(key)
         if scope is None:
-            steps = build_scope(key, context, self._scopes_before.get(key))
-            while scope is None:
-                try:
-                    next(steps)
-                except StopIteration as stop:
-                    scope = self._scopes[key] = stop.value
-                await trio.lowlevel.checkpoint()
+            scope = self._scopes[key] = await drive(build_scope(key, context, self._scopes_before.get(key)))
+            await trio.lowlevel.checkpoint()
         return scope
 
     async def _skip(self, view: View, request: PushRequest, context: PushContext, reason: str) -> None:

@@ -36,6 +36,7 @@ from actors.messages import (
     SnapshotBuilt,
 )
 from actors.newest import Newest
+from actors.stepping import drive
 from actors.supervision import attempt
 from actors.tree import Crashed
 from trierarch.push.history import History
@@ -191,14 +192,7 @@ class Builder:
         started = trio.current_time()
         latest = self._held or self._built
         previous = latest.context if latest else None
-        steps = build_push_context(view, self._settings, previous, next(self._numbers))
-        while True:
-            try:
-                next(steps)
-            except StopIteration as stop:
-                context: PushContext = stop.value
-                break
-            await trio.lowlevel.checkpoint()
+        context = await drive(build_push_context(view, self._settings, previous, next(self._numbers)))
         _report(context, request, started, self._metrics)
         request = _stamped(request, context)
         history = self._built.history if self._built else History()
