@@ -13,11 +13,12 @@ ResultT = TypeVar("ResultT")
 
 
 async def drive(steps: Steps[ResultT]) -> ResultT:
-    """Take all steps, with a checkpoint after each."""
+    """Take all steps, with a checkpoint after each, also after the last."""
     while True:
         try:
             next(steps)
         except StopIteration as stop:
             result: ResultT = stop.value
+            await trio.lowlevel.checkpoint()
             return result
         await trio.lowlevel.checkpoint()

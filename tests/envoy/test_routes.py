@@ -117,7 +117,7 @@ def test_a_spliced_configuration_is_the_encoding_of_the_whole_message(services, 
     listener = egress(*services, virtual=virtual)
     here = scope(listener)
     view, memo = select_outbound_view(outlook(here)), Memo(10_000)
-    members = index_services(listener.services, memo).get(80, NO_MEMBERS)
+    members = run_steps(index_services(listener.services, memo)).get(80, NO_MEMBERS)
     hosts = run_steps(select_virtual_hosts(build_table(view, listener, 80, members, memo), memo))
     whole = build_route_configuration("80", [*hosts, select_catch_all(view)])
     spliced = joined(planned_routes(here))

@@ -32,8 +32,9 @@ def plan_grpc_routes(view: OutboundView, memo: Memo) -> Plan:
 
 def _plan_port(view: OutboundView, egress: EgressListener, host: str, port: int, memo: Memo) -> Steps[Joined]:
     """The configuration of one port of a service."""
-    members = memo.think(index_services, egress.services).get(port, NO_MEMBERS)
-    table = build_table(view, egress, port, memo.recall(select_member, (members, host)), memo)
+    index = yield from memo.steps(index_services, egress.services)
+    member = memo.recall(select_member, (index.get(port, NO_MEMBERS), host))
+    table = build_table(view, egress, port, member, memo)
     hosts = yield from select_virtual_hosts(table, memo)
     name = outbound_cluster(port, "", host)
     own = [each for each in hosts if each.name == f"{host}:{port}"]

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from trierarch.push.model import Service, ServicePort
     from trierarch.push.routing import ResolvedVirtualService
     from trierarch.push.sidecar_scope import EgressListener
+    from trierarch.push.steps import Steps
+
+SERVICES_PER_STEP = 500
+"""After so many services the event loop gets its turn: about a millisecond of work."""
 
 DEFAULT_HTTP_PORT = 80
 """Hosts that are no services are served on this port alone."""
@@ -42,16 +46,18 @@ class Members:
 NO_MEMBERS = Members({})
 
 
-def index_services(services: tuple[Service, ...], memo: Memo) -> Mapping[int, Members]:
+def index_services(services: tuple[Service, ...], memo: Memo) -> Steps[Mapping[int, Members]]:
     """Services by port, under port 0 all of them. Of two with one hostname the later counts (§5.4.8).
 
     The members of a port are one object as long as they are equal: most ports do not notice when a service comes.
     """
     index: dict[int, dict[str, PortService]] = {0: {}}
-    for service in services:
+    for count, service in enumerate(services, start=1):
         index[0][service.hostname] = PortService(service, service.ports)
         for port in reversed(service.ports):  # of two ports with one number the first counts
             index.setdefault(port.number, {})[service.hostname] = PortService(service, (port,))
+        if count % SERVICES_PER_STEP == 0:
+            yield
     return {number: memo.recall(_members, tuple(by_host.values())) for number, by_host in index.items()}
 
 

@@ -95,21 +95,23 @@ def select_hosts(view: OutboundView, name: str, memo: Memo) -> Steps[list[Virtua
     if egress is not None:
         if egress.port is not None and egress.port.protocol is PortProtocol.HTTP_PROXY:
             port = 0
-        members = _members(egress, port, memo)
+        members = yield from _members(egress, port, memo)
+        yield
         table = build_table(view, egress, port, members, memo)
         hosts = yield from select_virtual_hosts(table, memo)
     return [*hosts, select_catch_all(view)]
 
 
-def _members(egress: EgressListener, port: int, memo: Memo) -> Members:
-    return memo.think(index_services, egress.services).get(port, NO_MEMBERS)
+def _members(egress: EgressListener, port: int, memo: Memo) -> Steps[Members]:
+    return (yield from memo.steps(index_services, egress.services)).get(port, NO_MEMBERS)
 
 
 def _sniffed_hosts(
     view: OutboundView, egress: EgressListener, host: str, port: int, memo: Memo
 ) -> Steps[list[VirtualHostInputs]]:
     """The one virtual host of a listener that only this service has: whatever name is asked for, it is meant."""
-    member = memo.recall(select_member, (_members(egress, port, memo), host))
+    members = yield from _members(egress, port, memo)
+    member = memo.recall(select_member, (members, host))
     found = yield from select_virtual_hosts(build_table(view, egress, port, member, memo), memo)
     return [memo.recall(_for_any_name, each) for each in found if host in each.domains][:1]
 
