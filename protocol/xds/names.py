@@ -30,6 +30,8 @@ class NamePool:
     def share(self, names: Iterable[str]) -> tuple[str, ...]:
         """The same names, each the object that an equal one was when it was met first."""
         names, known = tuple(names), len(self._names)
+        if not names:
+            return names
         shared = tuple(map(self._names.setdefault, names, names))
         if len(self._names) > known:
             self._size += sum(map(len, names))
