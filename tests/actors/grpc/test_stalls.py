@@ -140,6 +140,24 @@ async def test_a_socket_that_takes_nothing_is_aborted(start):
     assert running.crashes == []
 
 
+async def test_peers_that_do_not_move_delay_no_neighbour(start, echo):
+    """Thirty calls are stuck: no window, a window of single bytes, a socket that nobody reads, a message that does not
+    end. A neighbour is answered all the time.
+    """
+    running = await start({"/test.Service/Talk": flood, ECHO: echo})
+    neighbour = await running.connect()
+    for _ in range(10):
+        closed = await running.connect(window=0)
+        await closed.widen(await closed.open(), 1)
+        await (await running.connect(receive_buffer=4096)).open()
+        slow = await running.connect()
+        await slow.send(DataFrame(await slow.open({":path": ECHO}), b"\0\0\0\0\x05hel"))
+    with trio.fail_after(5):
+        for _ in range(20):
+            await hello(neighbour, ECHO)
+    assert running.crashes == []
+
+
 async def test_answers_that_nobody_reads_are_bounded(start):
     """PINGs whose answers are not read: beyond a full transport the connection is aborted."""
     running = await start(flood, high_water=16 * KIB, low_water=8 * KIB, batch_size=16 * KIB, cheap_frames=UNBOUNDED)
@@ -192,7 +210,7 @@ async def test_slow_greetings_are_bounded(start, echo, tls, secure):
     running = await start(echo, tls=tls.server(ask=False) if secure else None, handshake_timeout=0.15)
     stream = await running.connect_bytes()
     hello_bytes = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc" if secure else b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-    with trio.move_on_after(5):
+    with trio.move_on_after(5), suppress(trio.BrokenResourceError):
         for byte in hello_bytes:
             await stream.send_all(bytes([byte]))
             await trio.sleep(0.002)
