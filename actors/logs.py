@@ -54,6 +54,7 @@ EVENTS: Mapping[str, str] = {
     "snapshot_failed": "No snapshot could be built of the changes with these `causes`: a bug. The last one stays.",
     # generator
     "generation_failed": "Resources of `types` cannot be built for a view in `namespace`: a bug.",
+    "placement_failed": "A proxy's view cannot be found in a snapshot: a bug. It keeps what it has, or is sent away.",
     # identity
     "authority_adopted": "A certificate authority is in force: its signer, until when, and how many roots are trusted.",
     "authority_rejected": "The authority's files are not gone by; `reason` says why. What was in force stays.",

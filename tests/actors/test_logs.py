@@ -12,7 +12,9 @@ import structlog
 
 from actors.logs import EVENTS, configure_logs, get_logger
 
-ACTORS = Path(__file__).parents[2] / "actors"
+ROOT = Path(__file__).parents[2]
+SPEAKERS = (ROOT / "actors", ROOT / "trierarch" / "cli")
+"""Where something is logged."""
 LEVELS = {"debug", "info", "warning", "error"}
 
 
@@ -89,7 +91,7 @@ def events(tree):
 def test_every_event_has_a_meaning():
     """Events are literals, or pass through `report` of supervision; `EVENTS` has each of them and no other."""
     found = set()
-    for path in ACTORS.rglob("*.py"):
+    for path in (path for folder in SPEAKERS for path in folder.rglob("*.py")):
         for argument in events(ast.parse(path.read_text())):
             literals = [node.value for node in ast.walk(argument) if isinstance(node, ast.Constant)]
             assert literals or ast.unparse(argument) == "event", f"{path.name}:{argument.lineno} is no literal"
