@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from trierarch.envoy.addresses import is_ip
 from trierarch.envoy.secret_references import WORKLOAD_CERTIFICATE, WORKLOAD_ROOTS
+from trierarch.envoy.stats_tags import build_stats_config
 from trierarch.push.model import Locality
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def build_bootstrap(
         "node": _node(node_id, service_cluster, metadata or {}, locality),
         "dynamic_resources": _dynamic_resources(delta, service),
         "static_resources": {"clusters": clusters},
+        "stats_config": build_stats_config(),
     }
     if admin:
         bootstrap["admin"] = {"address": _address(admin)}
