@@ -156,7 +156,7 @@ class CarefulNetwork(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         """A connection to the first address that takes it. Raises ValueError if none may be asked."""
         addresses = await _look_up(host, port)
-        allowed = [str(address) for address in addresses if not self._is_blocked(address)]
+        allowed = [str(address) for address in addresses if self.may_ask(address)]
         if not allowed:
             raise ValueError(f"{host} is at {addresses[0]}, which must not be asked")
         for address in allowed[:-1]:
@@ -166,10 +166,11 @@ class CarefulNetwork(httpcore.AsyncNetworkBackend):
                 continue
         return BoundedStream(await self._network.connect_tcp(allowed[-1], port, timeout))
 
-    def _is_blocked(self, address: Address) -> bool:
+    def may_ask(self, address: Address) -> bool:
+        """Whether an address may be connected to."""
         if address.is_link_local or address.is_multicast or address.is_unspecified:
-            return True
-        return any(address in network for network in self._blocked)
+            return False
+        return not any(address in network for network in self._blocked)
 
 
 async def _look_up(host: str, port: int) -> list[Address]:

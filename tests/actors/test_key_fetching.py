@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 
 import pytest
 import trio
 
-from actors.key_fetching import MOST_REDIRECTS, FetchTerms, KeyFetcher
+from actors.key_fetching import MOST_REDIRECTS, CarefulNetwork, FetchTerms, KeyFetcher
 from tests.actors.key_server import KEYS, Page, open_key_server
+from tests.config.reading import CASES
 from tests.envoy.certificates import Authority
 from trierarch.config.json_web_keys import usable_keys
 from trierarch.config.key_sets import DISCOVERY_PATH, KeyLocation, KeySet, NoKeys, location_of
 
 FOUND = KeySet(usable_keys(KEYS))
 PATIENCE = 20.0
+RESOLVER = CASES / "conformance" / "go-tables" / "model" / "pilot__pkg__model__jwks_resolver.json"
 TRUSTING = KeyFetcher(FetchTerms())
 
 
@@ -117,6 +120,14 @@ async def test_nothing_leads_away_from_tls(tmp_path):
 async def test_some_addresses_are_never_asked(host):
     """Where clouds tell their machines secrets, and where nobody in particular is."""
     assert "must not be asked" in await refusal(f"http://{host}/latest/meta-data")
+
+
+@pytest.mark.skipif(not RESOLVER.is_file(), reason=f"no tables at {RESOLVER}: set TRIERARCH_CASES to where they are")
+def test_table_of_addresses():
+    """The same addresses as istiod's, where nothing else is said."""
+    (table,) = (each for each in json.loads(RESOLVER.read_text())["tables"] if each["func"] == "TestJwksBlockedIP")
+    for row in (each["row"] for each in table["rows"] if each["complete"]):
+        assert CarefulNetwork(()).may_ask(ip_address(row["ip"])) != row["blocked"], row["name"]
 
 
 async def test_further_addresses_can_be_blocked(monkeypatch):
