@@ -7,6 +7,7 @@ flow lane as the brake, and a wait for the end.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from actors.mailbox import Abandoned, Mailbox, Reply
 from actors.messages import RequestReceived, StreamAccepted, StreamEnded, StreamStatus
 from actors.ports import StreamClosed
 from protocol.errors import RemoteError
+from protocol.xds.repeated_names import RepeatedNames
 from protocol.xds.requests import DeltaRequest, SotwRequest
 from protocol.xds.session import HEALTH
 from protocol.xds.wire_requests import MOST_NAMES, decode_delta_request, decode_sotw_request
@@ -133,6 +135,7 @@ class Reader:
         self._introduction = trio.current_time() + INTRODUCTION
         self._pace = Pace(each=NAME_COST, ahead=NAMES_AHEAD)
         self._names = 0
+        self._repeated = RepeatedNames()
 
     async def read(self) -> Request | None:
         """The next request; None after the last. Raises `RemoteError` for one that may not be or does not come."""
@@ -140,9 +143,18 @@ class Reader:
         if message is None:
             return None
         self._metrics.note_request_size(len(message))
-        request = await read_aside(self._decode, message)
+        request = await self._decoded(message)
         if request.type_url != HEALTH:
             self._introduction = inf
+        return request
+
+    async def _decoded(self, message: bytes) -> Request:
+        rest, names = self._repeated.cut(message)
+        request = await read_aside(self._decode, rest)
+        if isinstance(request, SotwRequest):
+            if names:
+                return replace(request, names=names + request.names)
+            self._repeated.note(message, request)
         return request
 
     async def _next_message(self) -> bytes | None:
