@@ -52,7 +52,7 @@ from protocol.xds.session import HEALTH
 from trierarch.envoy.names import touched_assignments
 from trierarch.envoy.node import decode_proxy
 from trierarch.envoy.types import ENDPOINT, LISTENER, ROUTE, SECRET, TYPE_RULES, needs_identity, type_rules
-from trierarch.identity.authorize import match_identity
+from trierarch.identity.authorize import authorize
 from trierarch.push.proxy import ProxyType, SecretSource
 from trierarch.push.request import PushRequest
 from trierarch.push.status import Outcome, PushRecord, TypeSent, record_fields
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
 log = get_logger("connection")
 
-INVALID_ARGUMENT, PERMISSION_DENIED, FAILED_PRECONDITION, UNAVAILABLE, UNAUTHENTICATED = 3, 7, 9, 14, 16
+INVALID_ARGUMENT, FAILED_PRECONDITION, UNAVAILABLE, UNAUTHENTICATED = 3, 9, 14, 16
 
 _ASKED = PushRequest(reasons={"proxyrequest": 1})
 _RETURNED = PushRequest(reasons={"restart": 1})
@@ -239,13 +239,7 @@ class Connection:
         caller = self._slot.caller
         if caller is None or not self._outlets.checks_identity:
             return None
-        identity = match_identity(caller.identities, namespace=proxy.namespace, service_account=proxy.service_account)
-        if identity is None:
-            known = ", ".join(caller.identities)
-            raise RemoteError(
-                PERMISSION_DENIED, f"{known} is not service account {proxy.service_account!r} of {proxy.namespace!r}"
-            )
-        return identity
+        return authorize(caller.identities, namespace=proxy.namespace, service_account=proxy.service_account)
 
     async def _step(self, request: Request) -> None:
         """Step the session at once, for a request that is in it outlives this actor. Before the welcome nothing can be

@@ -27,7 +27,8 @@ _ALGORITHM = "ES256"
 class Identities:
     """An issuer of tokens, and the folder where the control plane keeps its root.
 
-    `flags` let `trierarch serve` believe the tokens; `roots` is the file that its clients trust.
+    `flags` let `trierarch serve` believe the tokens; `roots` is the file that its clients trust; tokens are good for
+    `lifetime` seconds.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -39,6 +40,7 @@ class Identities:
         keys.write_text(json.dumps({"keys": [key | {"use": "sig"}]}))
         self.flags = ("--token-keys", str(keys), "--ca-folder", str(authority))
         self.roots = authority / "root-cert.pem"
+        self.lifetime = LIFETIME
 
     def token(self, account: str, namespace: str = "shop", **claims: object) -> str:
         """A token of a service account; `claims` replace what it would say."""
@@ -47,7 +49,7 @@ class Identities:
             "sub": f"system:serviceaccount:{namespace}:{account}",
             "aud": [AUDIENCE],
             "iat": now,
-            "exp": now + LIFETIME,
+            "exp": now + self.lifetime,
             **claims,
         }
         return jwt.encode(said, self._key, _ALGORITHM)

@@ -245,6 +245,23 @@ def test_certificates_in_files(town):
     assert rejections(*sidecars) == []
 
 
+def test_a_token_is_read_anew_for_each_stream(town):
+    """The one that an Envoy began with has expired; when its stream ends it comes back with what is in the file now."""
+    town.identities.lifetime = 5.0
+    front = town.add_both()
+    time.sleep(town.identities.lifetime)
+    town.identities.lifetime = 3600.0
+    for app in ("front", "catalog"):
+        town.identities.credentials(app)
+    with load_of(front) as load:
+        assert town.plane.kill_actor("connections").status_code == 200
+        wait_until("both are back", lambda: len(town.plane.logged("stream_opened")) == 4)
+        wait_until(
+            "their certificates", lambda: town.pushed_secrets("catalog-1.shop").count(("default", "issued")) == 2
+        )
+    assert load.failures == []
+
+
 def test_an_envoy_that_claims_another_namespace(town):
     """It is told nothing, however often it tries."""
     town.add("front", FRONT, "delta", NAMESPACE="bank")
