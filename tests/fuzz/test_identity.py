@@ -1,5 +1,5 @@
-"""Mutated signing requests, tokens, sets of keys and forwarded certificates: believed or refused, never a crash; and
-whatever was signed bears the caller's name and no other.
+"""Mutated signing requests, tokens, sets of keys, forwarded certificates and bundles: believed or refused, never a crash.
+Whatever was signed bears the caller's name and no other, and no reason quotes what may be a key.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from protocol.errors import RemoteError
 from protocol.proto.google.protobuf import Struct, Value
 from protocol.spiffe import parse_spiffe
 from tests.fuzz.mutation import mutate, mutate_document, mutate_message
-from tests.identity.authorities import ALICE, DAY, NOW, csr, ec_key, own_root, rsa_key
+from tests.identity.authorities import ALICE, DAY, NOW, csr, ec_key, kubernetes_bundle, own_root, plain_bundle, rsa_key
 from tests.identity.token_issuer import RULE, claims, keys, public_jwk, token
 from trierarch.identity.authenticate import Caller, Credentials, Moment, Unproved
+from trierarch.identity.authority import Authority
+from trierarch.identity.bundle import BadBundle, load_plugged
 from trierarch.identity.csr_request import plan_leaf, read_csr
 from trierarch.identity.forwarded import HEADER, ForwardedAuthenticator, names_in
 from trierarch.identity.leaf import Lifetimes, Refused, sign
@@ -45,6 +47,7 @@ TOKENS = tuple(
     each.encode()
     for each in (token(), token(kid=None), token(rsa_key("two"), kid="two"), token(exp=NOW - 1), token(aud=["x"]))
 )
+BUNDLES = tuple(build(name, own_root()) for build in (plain_bundle, kubernetes_bundle) for name in ("one", "two"))
 HEADERS = (
     f"By=spiffe://x;Hash=ab;URI={ALICE}".encode(),
     f'Subject="CN=a,O=\\"b\\"";URI={ALICE};DNS=a.b,URI=spiffe://evil'.encode(),
@@ -127,16 +130,49 @@ def forward_mutated(random: Random) -> str:
     return "names" if isinstance(verdict, Caller) and all(map(parse_spiffe, verdict.identities)) else "none"
 
 
+def load_mutated_bundle(random: Random) -> str:
+    """A bundle of files with wrong bytes, or with files that are missing or another's."""
+    files = dict(random.choice(BUNDLES))
+    for name in random.sample(sorted(files), k=random.randint(1, 2)):
+        match random.randrange(4):
+            case 0:
+                files[name] = mutate(random, files[name], list(files.values()))
+            case 1:
+                del files[name]
+            case 2:
+                files[name] = random.choice(list(random.choice(BUNDLES).values()))
+            case _:
+                lines = files[name].splitlines()
+                der = base64.b64decode(b"".join(lines[1 : lines.index(lines[-1])]), validate=False)
+                files[name] = b"\n".join((lines[0], base64.b64encode(mutate(random, der, [der])), lines[-1], b""))
+    match load_plugged(files):
+        case Authority():
+            return "loaded"
+        case BadBundle(reason=reason):
+            assert not any(line in reason for content in files.values() for line in secret_lines(content))
+            return "bad"
+        case None:
+            return "none"
+
+
+def secret_lines(content: bytes) -> list[str]:
+    """The lines of a PEM text, without those that begin and end it."""
+    return [line for line in content.decode("latin-1").splitlines() if len(line) > 8 and "-" not in line]
+
+
 def encoded(document: object) -> str:
     """A part of a token."""
     return base64.urlsafe_b64encode(json.dumps(document).encode()).rstrip(b"=").decode()
 
+
+pytestmark = pytest.mark.filterwarnings("ignore:Parsed a serial number")  # certificates may have a negative one, yet
 
 CASES = {
     sign_mutated: {"undecoded", "refused", "signed"},
     believe_mutated: {"believed", "unproved"},
     read_mutated_keys: {"keys", "none"},
     forward_mutated: {"names", "none"},
+    load_mutated_bundle: {"loaded", "bad", "none"},
 }
 
 

@@ -6,27 +6,36 @@ What is here reads and writes contents, not files: `files` maps names to bytes. 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.x509.extensions import ExtensionNotFound
 
 from trierarch.identity.authority import Authority
-from trierarch.identity.pem import read_certificates, read_key, write_certificates, write_key
+from trierarch.identity.pem import (
+    Unreadable,
+    check_crl,
+    read_certificates,
+    read_key,
+    write_certificates,
+    write_key,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+ContentT = TypeVar("ContentT")
 
 CRL = "ca-crl.pem"
 
-_UNREADABLE = (
+_NOT_UNDERSTOOD = (
     ValueError,
     UnsupportedAlgorithm,
     x509.DuplicateExtension,
     x509.UnsupportedGeneralNameType,
 )
-"""What certificates raise, some of it only when one looks at a part of them."""
+"""What certificates raise when one looks at a part of them."""
 
 LONGEST_CHAIN = 10
 """Certificates from the signer to its root; OpenSSL's own default is a hundred, nobody has more than three."""
@@ -73,8 +82,10 @@ def load_plugged(files: Mapping[str, bytes]) -> Authority | BadBundle | None:
         return BadBundle(f"the bundle is incomplete: there is no {' and no '.join(missing)}")
     try:
         return _assemble(layout, files)
-    except _UNREADABLE as error:
+    except Unreadable as error:
         return BadBundle(str(error))
+    except _NOT_UNDERSTOOD:
+        return BadBundle("a certificate in the bundle is not understood")
 
 
 def _layout_of(files: Mapping[str, bytes]) -> Layout | None:
@@ -88,33 +99,27 @@ def _assemble(layout: Layout, files: Mapping[str, bytes]) -> Authority:
     certificate = _certificates(files, layout.certificate)[0]
     roots = _certificates(files, layout.roots)
     chain = tuple(each for name in layout.chain for each in _certificates(files, name))
-    try:
-        key = read_key(files[layout.key])
-    except ValueError as error:
-        raise ValueError(f"{layout.key}: {error}") from None
+    key = _read(read_key, files, layout.key)
     if key.public_key() != certificate.public_key():
-        raise ValueError(f"{layout.key} is not the key of {layout.certificate}")
+        raise Unreadable(f"{layout.key} is not the key of {layout.certificate}")
     if not may_sign(certificate):
-        raise ValueError(f"{layout.certificate} may not sign certificates (CA:TRUE, keyCertSign)")
+        raise Unreadable(f"{layout.certificate} may not sign certificates (CA:TRUE, keyCertSign)")
+    if files.get(CRL, b"").strip():
+        _read(check_crl, files, CRL)
     path = _path_to_root(certificate, chain, roots)
-    return Authority(certificate=certificate, key=key, chain=path, roots=roots, crl_pem=_crl(files))
+    return Authority(certificate=certificate, key=key, chain=path, roots=roots, crl_pem=files.get(CRL, b""))
 
 
 def _certificates(files: Mapping[str, bytes], name: str) -> tuple[x509.Certificate, ...]:
-    try:
-        return read_certificates(files[name])
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
+    return _read(read_certificates, files, name)
 
 
-def _crl(files: Mapping[str, bytes]) -> bytes:
-    crl = files.get(CRL, b"")
+def _read(read: Callable[[bytes], ContentT], files: Mapping[str, bytes], name: str) -> ContentT:
+    """What is in a file. Raises `Unreadable` with its name."""
     try:
-        if crl.strip():
-            x509.load_pem_x509_crl(crl)
-    except ValueError as error:
-        raise ValueError(f"{CRL}: {error}") from None
-    return crl
+        return read(files[name])
+    except Unreadable as error:
+        raise Unreadable(f"{name}: {error}") from None
 
 
 def may_sign(certificate: x509.Certificate) -> bool:
@@ -130,14 +135,14 @@ def may_sign(certificate: x509.Certificate) -> bool:
 def _path_to_root(
     certificate: x509.Certificate, chain: tuple[x509.Certificate, ...], roots: tuple[x509.Certificate, ...]
 ) -> tuple[x509.Certificate, ...]:
-    """The certificates from the signer's own up to one that a root has issued. Raises ValueError if there is no way."""
+    """The certificates from the signer's own up to one that a root has issued. Raises `Unreadable` if there is none."""
     if certificate in roots:
         return ()
     path = [certificate]
     while not any(_issued(root, path[-1]) for root in roots):
         above = next((each for each in chain if each not in path and _issued(each, path[-1])), None)
         if above is None or len(path) == LONGEST_CHAIN:
-            raise ValueError("no chain leads from the signing certificate to a root")
+            raise Unreadable("no chain leads from the signing certificate to a root")
         path.append(above)
     return tuple(path)
 
@@ -174,8 +179,10 @@ def load_root(pem: bytes) -> Authority | BadBundle:
         key, certificate = read_key(pem), read_certificates(pem)[0]
         if key.public_key() != certificate.public_key() or not may_sign(certificate):
             return BadBundle("the kept key is not that of the kept root")
-    except _UNREADABLE as error:
+    except Unreadable as error:
         return BadBundle(str(error))
+    except _NOT_UNDERSTOOD:
+        return BadBundle("the kept root is not understood")
     return Authority(certificate=certificate, key=key, roots=(certificate,))
 
 
@@ -185,6 +192,6 @@ def with_further_roots(authority: Authority, files: Mapping[str, bytes]) -> Auth
         return authority
     try:
         further = _certificates(files, PLAIN.roots)
-    except ValueError as error:
+    except Unreadable as error:
         return BadBundle(str(error))
     return replace(authority, roots=tuple(dict.fromkeys((*authority.roots, *further))))

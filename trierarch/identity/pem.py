@@ -1,4 +1,4 @@
-"""Certificates and keys between PEM and objects. What cannot be read is a ValueError that says why."""
+"""Certificates and keys between PEM and objects."""
 
 from __future__ import annotations
 
@@ -24,24 +24,36 @@ SigningKey: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 Hash: TypeAlias = hashes.SHA256 | hashes.SHA384 | hashes.SHA512
 
 
+class Unreadable(ValueError):  # noqa: N818 - says what is the case
+    """Why something cannot be read, in words of our own: the library's may quote it, and a key is secret."""
+
+
 def read_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
-    """All certificates of a PEM text, one at least. Raises ValueError."""
+    """All certificates of a PEM text, one at least. Raises `Unreadable`."""
     try:
         return tuple(x509.load_pem_x509_certificates(pem))
-    except x509.InvalidVersion as error:
-        raise ValueError(str(error)) from None
+    except (ValueError, x509.InvalidVersion):
+        raise Unreadable("it is not a certificate in PEM") from None
+
+
+def check_crl(pem: bytes) -> None:
+    """Raise `Unreadable` if this is no list of revoked certificates."""
+    try:
+        x509.load_pem_x509_crl(pem)
+    except (ValueError, x509.InvalidVersion):
+        raise Unreadable("it is not a list of revoked certificates in PEM") from None
 
 
 def read_key(pem: bytes) -> SigningKey:
-    """An RSA or EC private key that is not encrypted. Raises ValueError, which repeats nothing of it."""
+    """An RSA or EC private key that is not encrypted. Raises `Unreadable`."""
     try:
         key = load_pem_private_key(pem, None)
     except TypeError:
-        raise ValueError("it is encrypted") from None
+        raise Unreadable("it is encrypted") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise ValueError("it is not a private key in PEM") from None
+        raise Unreadable("it is not a private key in PEM") from None
     if not isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
-        raise ValueError("it is neither an RSA nor an EC key")
+        raise Unreadable("it is neither an RSA nor an EC key")
     return key
 
 
