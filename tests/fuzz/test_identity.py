@@ -1,4 +1,4 @@
-"""Mutated signing requests, tokens, sets of keys, forwarded certificates and bundles: believed or refused, never a crash.
+"""Mutated signing requests, tokens, sets of keys, forwarded certificates, bundles: believed or refused, never a crash.
 Whatever was signed bears the caller's name and no other, and no reason quotes what may be a key.
 """
 
