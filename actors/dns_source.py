@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 import trio
 
+from actors.following import Following
 from actors.logs import get_logger
 from actors.messages import NameLookedUp, NamesWanted, ResendAll, SourceChanged
 from trierarch.config.resolved_names import build_resolved_name, key_of
@@ -94,25 +95,19 @@ class Lookups:
     """A task for each name that is wanted, which posts to the actor what it finds."""
 
     def __init__(self, nursery: trio.Nursery, inbox: Mailbox[ToDnsSource], look_up: LookUp) -> None:
-        self._nursery = nursery
         self._inbox = inbox
         self._look_up = look_up
-        self._running: dict[str, trio.CancelScope] = {}
+        self._following = Following(nursery, self._repeat)
 
     def want(self, names: frozenset[str]) -> None:
         """Look up these names from now on, and no others."""
-        for name in self._running.keys() - names:
-            self._running.pop(name).cancel()
-        for name in sorted(names - self._running.keys()):
-            self._running[name] = trio.CancelScope()
-            self._nursery.start_soon(self._repeat, name, self._running[name])
+        self._following.follow(sorted(names))
 
-    async def _repeat(self, name: str, scope: trio.CancelScope) -> None:
-        with scope:
-            while True:
-                answer = await self._try(name)
-                self._inbox.post(answer)
-                await trio.sleep(REFRESH if answer.addresses else RETRY)
+    async def _repeat(self, name: str) -> None:
+        while True:
+            answer = await self._try(name)
+            self._inbox.post(answer)
+            await trio.sleep(REFRESH if answer.addresses else RETRY)
 
     async def _try(self, name: str) -> NameLookedUp:
         try:

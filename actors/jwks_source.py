@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import trio
 
+from actors.following import Following
 from actors.logs import get_logger
 from actors.messages import KeysFetched, KeysWanted, ResendAll, SourceChanged
 from actors.supervision import attempt
@@ -83,34 +84,27 @@ class Fetches:
     def __init__(
         self, nursery: trio.Nursery, inbox: Mailbox[ToJwksSource], outlets: Outlets, key_sets: KeySets
     ) -> None:
-        self._nursery = nursery
         self._inbox = inbox
         self._outlets = outlets
         self._key_sets = key_sets
         self._limit = trio.CapacityLimiter(AT_ONCE)
-        self._running: dict[KeyLocation, trio.CancelScope] = {}
+        self._following = Following(nursery, self._repeat)
 
     def follow(self) -> None:
         """Fetch what is wanted from now on, and nothing else."""
-        wanted = self._key_sets.wanted
-        for location in self._running.keys() - wanted.keys():
-            self._running.pop(location).cancel()
-        for location in sorted(wanted.keys() - self._running.keys()):
-            self._running[location] = trio.CancelScope()
-            self._nursery.start_soon(self._repeat, location, self._running[location])
+        self._following.follow(sorted(self._key_sets.wanted))
 
-    async def _repeat(self, location: KeyLocation, scope: trio.CancelScope) -> None:
+    async def _repeat(self, location: KeyLocation) -> None:
         retry = FIRST_RETRY
-        with scope:
-            while True:
-                found = await self._try(location)
-                self._inbox.post(KeysFetched(location=location, found=found))
-                if isinstance(found, KeySet):
-                    retry = FIRST_RETRY
-                    await trio.sleep(self._outlets.refresh)
-                else:
-                    await trio.sleep(min(retry, self._outlets.refresh))
-                    retry = min(2 * retry, LONGEST_RETRY)
+        while True:
+            found = await self._try(location)
+            self._inbox.post(KeysFetched(location=location, found=found))
+            if isinstance(found, KeySet):
+                retry = FIRST_RETRY
+                await trio.sleep(self._outlets.refresh)
+            else:
+                await trio.sleep(min(retry, self._outlets.refresh))
+                retry = min(2 * retry, LONGEST_RETRY)
 
     async def _try(self, location: KeyLocation) -> JsonWebKeySet:
         """One fetch. A bug that one location brings to light would come to light again after every restart."""
@@ -119,7 +113,7 @@ class Fetches:
         if not isinstance(outcome, Crashed):
             return outcome
         self._outlets.metrics.contained_errors.labels("keys").inc()
-        log.error("fetch_failed", url=location.shown, exc_info=outcome.error)
+        log.error("fetch_failed", url=location.url, exc_info=outcome.error)
         return NoKeys("fetching failed by an error of the control plane's own")
 
 
@@ -177,12 +171,12 @@ class JwksSource:
             case KeySet():
                 self._outlets.metrics.key_fetches.inc()
                 if problem or not known:
-                    log.info("keys_fetched", url=location.shown)
+                    log.info("keys_fetched", url=location.url)
             case NoKeys(reason):
                 self._outlets.metrics.failed_key_fetches.inc()
                 self._problems[location] = reason
                 if reason != problem:
-                    log.warning("keys_unfetched", url=location.shown, reason=reason, kept=known)
+                    log.warning("keys_unfetched", url=location.url, reason=reason, kept=known)
 
     async def _tell(
         self,

@@ -9,7 +9,7 @@ Dies when: nothing known. A processor that breaks a rule of its own would do it 
     and the next change is another attempt.
 Recovers by: asking intake to resend everything; the next build is a cold one.
 
-A snapshot whose policies want keys that nobody has asked for before is held back for `HELD` seconds at most. With it,
+A snapshot whose policies want keys that nobody has asked for before is held back, but not for long. With it,
 proxies would refuse tokens that are good, if only for the time of a fetch; once the keys are there, or are known not to
 be, the next snapshot takes its place.
 """
@@ -65,8 +65,10 @@ log = get_logger("snapshot_builder")
 SNAPSHOT_NUMBERS = count(1)
 """Unique in the process: a restarted builder goes on counting, for the generator knows snapshots by their numbers."""
 
-HELD = 5.0
-"""Seconds. As long as a fetch takes at most where a rule does not allow for more."""
+HELD_FIRST, HELD = 5.0, 2.0
+"""Seconds that the first snapshot is held at most, which nobody could be served without, and any later one, for which
+others wait too.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,8 +186,8 @@ class Builder:
             self.held_until = inf
             return False
         if self.held_until == inf:
-            self.held_until = trio.current_time() + HELD
-            log.info("snapshot_held", snapshot=context.number, keys=[location.shown for location in sorted(pending)])
+            self.held_until = trio.current_time() + (HELD if self._built else HELD_FIRST)
+            log.info("snapshot_held", snapshot=context.number, keys=[location.url for location in sorted(pending)])
         return True
 
     async def _build(self, view: ConfigView, request: PushRequest) -> SnapshotBuilt:

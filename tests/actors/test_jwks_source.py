@@ -198,12 +198,3 @@ async def test_it_may_be_killed_at_any_step(stage, autojump_clock, moment):
         full, found, _gone = await stage.told()
         known = found if full else known | found
     assert known == {A.url: OLD, B.url: NEW}
-
-
-async def test_a_password_is_not_logged(stage, autojump_clock, lines):
-    """A URL may hold one."""
-    location = KeyLocation("https://me:secret@a.example/keys")
-    stage.issuers.answers[location] = OLD
-    stage.want(location)
-    await stage.told()
-    assert [line["url"] for line in lines if "url" in line] == ["https://a.example/keys"]

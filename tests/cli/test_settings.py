@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from trierarch.push.mesh import KeyFetching
 from trierarch.settings import BadSetting, Settings, automatic_limit, parse_address, parse_duration, parse_settings
 
 
@@ -49,6 +50,34 @@ def test_the_features_are_the_settings_of_the_same_name():
     """Switches of generation are passed on unchanged."""
     features = Settings(dual_stack=True, auto_send_unhealthy=False).features
     assert (features.dual_stack, features.auto_send_unhealthy, features.http10) == (True, False, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        ("istiod", "istiod"),
+        ("false", "istiod"),
+        ("", "istiod"),
+        ("Hybrid", "hybrid"),
+        ("true", "hybrid"),
+        ("envoy", "envoy"),
+    ],
+)
+def test_who_fetches_keys(text, mode):
+    """By name, or as the switch that it was in older versions."""
+    assert parse_settings({}, {"PILOT_JWT_ENABLE_REMOTE_JWKS": text}).jwks_fetching is KeyFetching(mode)
+
+
+def test_how_keys_are_fetched():
+    """How often, and from whom not."""
+    environment = {"PILOT_JWT_PUB_KEY_REFRESH_INTERVAL": "1h", "BLOCKED_CIDRS_IN_JWKS_URIS": "10.0.0.0/8, fd00::/8"}
+    settings = parse_settings({}, environment)
+    assert (settings.jwks_refresh, [str(each) for each in settings.jwks_blocked]) == (
+        3600.0,
+        ["10.0.0.0/8", "fd00::/8"],
+    )
+    with pytest.raises(BadSetting, match="BLOCKED_CIDRS_IN_JWKS_URIS"):
+        parse_settings({}, {"BLOCKED_CIDRS_IN_JWKS_URIS": "everywhere"})
 
 
 def test_limits_that_follow_the_cores():

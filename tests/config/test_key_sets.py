@@ -10,6 +10,7 @@ import pytest
 from tests.config.reading import CASES
 from trierarch.config.json_web_keys import usable_keys
 from trierarch.config.key_sets import (
+    DISCOVERY_PATH,
     NOBODYS_KEYS,
     KeyLocation,
     KeyServer,
@@ -38,6 +39,13 @@ def test_an_issuer_is_asked_below_its_own_name():
     assert location_of("https://a.b/c", "") == location_of("https://a.b/c/", "") == document
     assert location_of("https://a.b/c", "https://keys") == KeyLocation("https://keys")
     assert key_of(document) != key_of(KeyLocation(document.url))
+
+
+def test_passwords_are_left_out():
+    """A location is logged and told of."""
+    assert location_of("", "https://me:secret@a.b/keys@x").url == "https://a.b/keys@x"
+    assert location_of("https://me@a.b", "").url == "https://a.b" + DISCOVERY_PATH
+    assert location_of("me@a.b", "").url == "me@a.b" + DISCOVERY_PATH
 
 
 def test_discovery():

@@ -7,6 +7,7 @@ Nothing is fetched here.
 from __future__ import annotations
 
 import json
+import re
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -24,6 +25,7 @@ LONGEST_BODY = 1024 * 1024
 DISCOVERY_PATH = "/.well-known/openid-configuration"
 """Where an issuer says what it has (OpenID Connect Discovery 1.0 §4)."""
 
+_USER = re.compile(r"^(\w+://)[^/?#]*@")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -32,12 +34,6 @@ class KeyLocation(NamedTuple):
 
     url: str
     discovered: bool = False
-
-    @property
-    def shown(self) -> str:
-        """The URL as logs may have it: without a password."""
-        parts = urlsplit(self.url)
-        return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 class KeyServer(NamedTuple):
@@ -49,8 +45,13 @@ class KeyServer(NamedTuple):
 
 
 def location_of(issuer: str, uri: str) -> KeyLocation:
-    """Where the keys of an issuer are, by the URI that a rule has for them, or else by the issuer's own word."""
-    return KeyLocation(uri) if uri else KeyLocation(issuer.removesuffix("/") + DISCOVERY_PATH, discovered=True)
+    """Where the keys of an issuer are, by the URI that a rule has for them, or else by the issuer's own word.
+
+    A user and password in a URL are left out: locations are logged.
+    """
+    if uri:
+        return KeyLocation(_USER.sub(r"\1", uri))
+    return KeyLocation(_USER.sub(r"\1", issuer).removesuffix("/") + DISCOVERY_PATH, discovered=True)
 
 
 def read_server(url: str) -> KeyServer:
