@@ -441,6 +441,10 @@ def test_a_services_wish_for_near_endpoints_needs_no_outlier_detection():
                 "enforcing_local_origin_success_rate": 0,
             },
         ),
+        (
+            OutlierDetection(split_external_local_origin_errors=True),
+            {"split_external_local_origin_errors": True, "enforcing_local_origin_success_rate": 0},
+        ),
     ],
 )
 def test_outlier_detection(outlier, expected):

@@ -41,13 +41,13 @@ def build_outlier_detection(outlier: OutlierDetection) -> EnvoyOutlierDetection:
 
 
 def _count_local_failures(detection: EnvoyOutlierDetection, outlier: OutlierDetection) -> None:
-    """Failures to connect are counted apart from errors that the endpoint answers."""
+    """Failures to connect are counted apart from errors that the endpoint answers; so is their success rate."""
     detection.split_external_local_origin_errors = True
+    detection.enforcing_local_origin_success_rate = 0
     failures = outlier.consecutive_local_origin_failures
     if failures is not None and failures > 0:
         detection.consecutive_local_origin_failure = failures
         detection.enforcing_consecutive_local_origin_failure = ALWAYS
-        detection.enforcing_local_origin_success_rate = 0
 
 
 def _enforcing(errors: int) -> int:
