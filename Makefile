@@ -75,7 +75,7 @@ proto: $(VENV)/.ready  ## generate the message classes anew
 	@PATH=$(abspath $(BIN)):$$PATH $(BIN)/python tools/generate_proto.py
 
 bench: $(VENV)/.ready  ## measure, in ratios of one run
-	@for file in $(filter-out bench/common.py,$(wildcard bench/*.py)); do $(BIN)/python $$file; done
+	@for file in bench/*.py; do echo; echo "$$file"; $(BIN)/python $$file; done
 
 docs: $(VENV)/.ready  ## write the generated pages of docs/ anew
 	@$(BIN)/python tools/generate_docs.py

@@ -34,4 +34,8 @@ class Table:
         if budget is not None:
             limit, verdict = f"{budget:9.2f}", "   ok" if median <= budget else "   OVER"
             self.missed += median > budget
-        print(f"{name:44}{median:10.3f}{worst:10.3f}{step}{limit}{verdict}", flush=True)
+        print(f"{name:44}{_number(median)}{_number(worst)}{step}{limit}{verdict}", flush=True)
+
+
+def _number(value: float) -> str:
+    return f"{value:10.3f}" if value < 1000 else f"{value:10.0f}"

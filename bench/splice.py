@@ -1,0 +1,66 @@
+"""What responses are put together from: ready bytes. The costs of 1,000 clusters, and of a large route configuration.
+
+    python bench/splice.py
+
+Each number is the best of some rounds, in milliseconds of CPU time. "first": for the first of all streams that are sent
+the same; the others share its blocks. The budgets of a difference and of joining are those seen in a trial
+(architecture.md §5); the others are what a first configuration may cost altogether, and a push to one more proxy.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+from common.table import Table
+from common.timing import best_of
+
+from protocol.wire import SharedFields, delta_resource_field, delta_response, sotw_resource_field, sotw_response
+from protocol.xds.diff import difference
+from protocol.xds.resources import Part, Resource, ResourceSet, build_resource
+from trierarch.envoy.types import CLUSTER
+
+CLUSTERS, CLUSTER_SIZE = 1000, 1500
+RESOURCES = 2400
+HOSTS, HOST_SIZE = 1000, 278
+
+
+def main() -> int:
+    """Measure, print, compare with the budgets."""
+    clusters = [_resource(number, CLUSTER_SIZE) for number in range(CLUSTERS)]
+    table = Table(f"{CLUSTERS} clusters of {CLUSTER_SIZE} bytes")
+    for dialect, field, respond in (
+        ("delta", delta_resource_field, partial(delta_response, type_url=CLUSTER, version="1", nonce="1")),
+        ("state of the world", sotw_resource_field, partial(sotw_response, type_url=CLUSTER, version="1", nonce="1")),
+    ):
+        part, shared = Part(clusters), SharedFields(CLUSTER, field)
+        first = best_of(lambda field=field, part=part: SharedFields(CLUSTER, field).of(part))
+        again = best_of(lambda shared=shared, part=part, respond=respond: respond(fields=shared.of(part)))
+        table.value(f"{dialect}: first", first, 6.0)
+        table.value(f"{dialect}: another stream", again, 0.12)
+    table.value(f"difference of {RESOURCES} resources, one changed", best_of(_compared), 0.27)
+    table.value(f"a route configuration of {HOSTS * HOST_SIZE // 1000} KB, joined", best_of(_joined), 0.36)
+    return 1 if table.missed else 0
+
+
+def _resource(number: int, size: int) -> Resource:
+    return build_resource(f"outbound|80||svc-{number}.ns-{number % 20}.svc.cluster.local", bytes(size))
+
+
+_MANY = [_resource(number, 100) for number in range(RESOURCES)]
+_BEFORE = ResourceSet(Part(_MANY))
+_AFTER = ResourceSet(Part([*_MANY[:-1], _resource(RESOURCES - 1, 101)]))
+_PIECES = tuple(bytes(HOST_SIZE) for _ in range(HOSTS))
+
+
+def _compared() -> None:
+    _AFTER.parts[0].since = None  # or the answer would be remembered
+    difference(_BEFORE, _AFTER)
+
+
+def _joined() -> None:
+    build_resource("80", b"".join(_PIECES))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
