@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 from urllib.parse import urljoin, urlsplit
 
 import httpcore
@@ -144,7 +144,8 @@ class CarefulNetwork(httpcore.AsyncNetworkBackend):
 
     def __init__(self, blocked: tuple[Network, ...]) -> None:
         self._blocked = blocked
-        self._network = httpcore.TrioBackend()
+        # Without trio httpcore has a class of this name that is no backend, which is what type checkers see.
+        self._network = cast("httpcore.AsyncNetworkBackend", httpcore.TrioBackend())
 
     async def connect_tcp(
         self,
