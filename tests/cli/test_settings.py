@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 
+from trierarch.cli.serve import command
 from trierarch.push.mesh import KeyFetching
 from trierarch.settings import BadSetting, Settings, automatic_limit, parse_address, parse_duration, parse_settings
 
@@ -83,3 +85,30 @@ def test_how_keys_are_fetched():
 def test_limits_that_follow_the_cores():
     """Istiod's formula: 15 and 5 for each core, 100 at most."""
     assert [automatic_limit(cores) for cores in (1, 2, 4, 17, 64)] == [20, 25, 35, 100, 100]
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE", "1024"),
+        ("CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE", "100"),
+        ("CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL", "0"),
+        ("DEFAULT_WORKLOAD_CERT_TTL", "0s"),
+        ("JWT_RULE", "{}"),
+        ("TRUSTED_GATEWAY_CIDR", "10.0.0.0/33"),
+    ],
+)
+def test_what_would_make_an_authority_unsafe_is_refused(variable, text):
+    """A weak key, a root that is always due, certificates that live no time, a rule that would believe anybody."""
+    with pytest.raises(BadSetting, match=variable):
+        parse_settings({}, {variable: text})
+
+
+def test_half_an_authority_ends_the_program(tmp_path, monkeypatch):
+    """With exit code 2 and the name of what is missing: another root would be worse than none."""
+    (tmp_path / "mesh").mkdir()
+    (tmp_path / "ca-cert.pem").write_text("...")
+    monkeypatch.setenv("ROOT_CA_DIR", str(tmp_path))
+    outcome = CliRunner().invoke(command, ["--config", str(tmp_path / "mesh")])
+    assert outcome.exit_code == 2
+    assert "ca-key.pem" in outcome.output
