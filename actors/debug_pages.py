@@ -66,8 +66,10 @@ def client(connection: ConnectionDescription) -> Plain:
     proxy = connection.proxy
     return {
         "connectionId": connection.connection,
-        "connectedAt": datetime.fromtimestamp(connection.connected_at, UTC).isoformat(),
+        "connectedAt": _moment(connection.connected_at),
         "address": connection.address,
+        "identity": connection.identity,
+        "certificateExpires": _moment(connection.certificate_expires),
         "labels": dict(proxy.labels),
         "metadata": dict(proxy.metadata),
         "locality": proxy.locality._asdict(),
@@ -75,6 +77,10 @@ def client(connection: ConnectionDescription) -> Plain:
         "snapshot": connection.snapshot,
         "watches": {url: sorted(watch.names) for url, watch in connection.watches.items()},
     }
+
+
+def _moment(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def actor(child: ChildStatistics) -> Plain:

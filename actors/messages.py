@@ -475,11 +475,15 @@ class WatchDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionDescription:
-    """A connection for the debug pages. `connected_at`: wall clock seconds."""
+    """A connection for the debug pages. `connected_at`: wall clock seconds. `identity`: what the client has proved, or
+    "". `certificate_expires`: of the one that it was issued over this stream, wall clock seconds, or None.
+    """
 
     connection: str
     proxy: Proxy
     address: str
+    identity: str
+    certificate_expires: float | None
     connected_at: float
     delta: bool
     snapshot: int

@@ -78,6 +78,8 @@ def describe(slot: Slot, proxy: Proxy) -> ConnectionDescription:
         connection=slot.name,
         proxy=proxy,
         address=slot.port.peer.address,
+        identity=str(slot.identity or ""),
+        certificate_expires=slot.certificate.issued.not_after if slot.certificate.issued else None,
         connected_at=slot.connected_at,
         delta=slot.delta,
         snapshot=slot.snapshot,

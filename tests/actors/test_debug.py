@@ -94,6 +94,7 @@ async def test_adsz_shows_who_is_connected(pages, autojump_clock):
     (client,) = page["clients"]
     assert client["connectionId"].startswith("web-1.shop-")
     assert (client["delta"], client["address"]) == (True, "127.0.0.1:1")
+    assert (client["identity"], client["certificateExpires"]) == ("", None)
     assert client["watches"][CLUSTER] == []
     assert client["watches"][ENDPOINT] == sorted(client["watches"][ENDPOINT]) != []
     newest = max(record.snapshot for record in pages.mesh.records)

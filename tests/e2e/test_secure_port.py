@@ -206,6 +206,9 @@ def test_a_sidecar_without_an_agent_gets_its_secrets_over_ads(plane, delta, tmp_
         found = resources(stream.ask(SDS, *names))
         assert found.keys() == {"default", "ROOTCA"}
         dump = plane.get("/debug/config_dump", proxyID="web-1").text
+        client = max(plane.get("/debug/adsz").json()["clients"], key=lambda each: each["connectedAt"])
+    assert client["identity"] == IDENTITY
+    assert client["certificateExpires"] > client["connectedAt"]
     key = found["default"].tls_certificate.private_key.inline_bytes.decode()
     lines = [line for line in key.splitlines() if "-----" not in line]
     assert all(line not in dump for line in lines)
