@@ -24,7 +24,8 @@ _PACKAGE, _, _ = __name__.rpartition(".")
 
 def prepare_codec() -> Steps[None]:
     """Have the encoders made of all classes that the modules loaded here name: they build no others, but what packs."""
-    for message in sorted({Any, *_named_classes()}, key=lambda each: f"{each.__module__}.{each.__qualname__}"):
+    classes: set[type[Message]] = {Any, *_named_classes()}
+    for message in sorted(classes, key=lambda each: f"{each.__module__}.{each.__qualname__}"):
         prepare(message)
         yield
 
