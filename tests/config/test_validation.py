@@ -321,7 +321,13 @@ RULES = "{{rules: [{{{}}}]}}"
         (RULES.format("to: [{operation: {ports: [http]}}]"), "spec.rules[0].to[0].operation.ports[0]"),
         (RULES.format("to: [{operation: {notPaths: ['/a{*}']}}]"), "spec.rules[0].to[0].operation.notPaths[0]"),
         (RULES.format("to: [{operation: {paths: ['/{**}/{*}']}}]"), "spec.rules[0].to[0].operation.paths[0]"),
+        (RULES.format("to: [{operation: {paths: ['/{*}//']}}]"), "spec.rules[0].to[0].operation.paths[0]"),
         (RULES.format("from: [{source: {notIpBlocks: [10.0.0]}}]"), "spec.rules[0].from[0].source.notIpBlocks[0]"),
+        (
+            RULES.format("from: [{source: {ipBlocks: [10.0.0.0/255.0.0.0]}}]"),
+            "spec.rules[0].from[0].source.ipBlocks[0]",
+        ),
+        (RULES.format("from: [{source: {ipBlocks: ['fe80::1%eth0']}}]"), "spec.rules[0].from[0].source.ipBlocks[0]"),
         (RULES.format("from: [{source: {serviceAccounts: ['*']}}]"), "spec.rules[0].from[0].source.serviceAccounts[0]"),
         (RULES.format("from: [{source: {trustDomains: [a*b]}}]"), "spec.rules[0].from[0].source.trustDomains[0]"),
         (RULES.format("from: [{source: {serviceAccounts: [a], notNamespaces: [b]}}]"), "spec.rules[0].from[0].source"),

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.conformance.protojson import to_plain
-from tests.push.fixtures import snapshot
+from tests.push.fixtures import ORIGIN, snapshot
+from trierarch.config.admission import Admitted, admit
+from trierarch.config.validate_authorization_policy import CONDITIONS
 from trierarch.envoy.packing import encode
 from trierarch.envoy.rbac import Access, build_http_custom, build_http_rbac, build_network_access
 
@@ -152,10 +156,10 @@ def test_operations(operation, expected):
 
 
 def test_paths_by_their_segments():
-    """The operators of templates are Envoy's stars."""
-    ((fact,),) = operations("to: [{operation: {paths: ['/a/{*}/b/{**}']}}]")
-    (template,) = fact["or_rules"]["rules"]
-    assert template["uri_template"]["typed_config"]["path_template"] == "/a/*/b/**"
+    """The operators of templates are Envoy's stars, and every template begins with a slash."""
+    ((fact,),) = operations("to: [{operation: {paths: ['/a/{*}/b/{**}', 'c/{*}']}}]")
+    found = [each["uri_template"]["typed_config"]["path_template"] for each in fact["or_rules"]["rules"]]
+    assert found == ["/a/*/b/**", "/c/*"]
 
 
 def test_conditions_stand_with_every_source_and_every_operation():
@@ -263,3 +267,64 @@ def test_filters_are_made_once_for_all_chains():
     one, other = (Access(context.authorization.of("shop", {}.items()), MESH_DOMAIN) for _ in range(2))
     assert build_http_rbac(one) is build_http_rbac(other)
     assert build_network_access(one) is build_network_access(other)
+
+
+# --- whatever is admitted --------------------------------------------------------------------------------------------
+SOURCE = (
+    "principals",
+    "requestPrincipals",
+    "namespaces",
+    "ipBlocks",
+    "remoteIpBlocks",
+    "serviceAccounts",
+    "trustDomains",
+)
+OPERATION = ("hosts", "ports", "methods", "paths")
+ODD = (
+    "*",
+    "a*",
+    "*a",
+    "a/b",
+    "/",
+    "",
+    "0",
+    "65535",
+    "10.0.0.0/8",
+    "10.0.0.0/255.0.0.0",
+    "::1%a",
+    "{*}",
+    "/{**}/a",
+    "[a]",
+    "\n",
+)
+values = st.lists(st.one_of(st.sampled_from(ODD), st.text(max_size=4)), min_size=1, max_size=3)
+
+
+def fields(names):
+    """Some of these fields, or what they must not be, with values."""
+    spelled = [*names, *(f"not{name[0].upper()}{name[1:]}" for name in names)]
+    return st.dictionaries(st.sampled_from(spelled), values, min_size=1, max_size=3)
+
+
+keys = st.sampled_from([*CONDITIONS, *(f"{name[:-1]}a][b]" for name in CONDITIONS if name.endswith("[]"))])
+rules = st.fixed_dictionaries(
+    {},
+    optional={
+        "from": st.lists(st.fixed_dictionaries({"source": fields(SOURCE)}), min_size=1, max_size=2),
+        "to": st.lists(st.fixed_dictionaries({"operation": fields(OPERATION)}), min_size=1, max_size=2),
+        "when": st.lists(st.fixed_dictionaries({"key": keys, "values": values}), max_size=2),
+    },
+)
+
+
+@given(st.sampled_from(["ALLOW", "DENY", "AUDIT"]), st.lists(rules, min_size=1, max_size=2))
+@settings(max_examples=300, deadline=None)
+def test_whatever_is_admitted_can_be_built(action, spelled):
+    """No value that validation lets through is one that the filters cannot say."""
+    metadata = {"name": "it", "namespace": "shop"}
+    document = {"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy", "metadata": metadata}
+    answer = admit({**document, "spec": {"action": action, "rules": spelled}}, ORIGIN, "Kubernetes")
+    if isinstance(answer, Admitted):
+        found = access(answer.object)
+        for filters in (build_http_rbac(found), build_network_access(found)):
+            assert all(encode(each) for each in filters)

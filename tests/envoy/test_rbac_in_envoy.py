@@ -42,7 +42,7 @@ RULE = f"""
   - source: {{serviceAccounts: [a, b/c.d], notServiceAccounts: [e]}}
   to:
   - operation: {{hosts: {VALUES}, notHosts: [b], methods: [GET, 'P*', '*'], notMethods: [PUT],
-      paths: [/a, '/b/*', '*.c', '*', '/{{*}}/d', '/e/{{**}}'], notPaths: [/f, '/{{*}}/g'],
+      paths: [/a, '/b/*', '*.c', '*', '/{{*}}/d', '/e/{{**}}/', 'f/{{*}}'], notPaths: [/f, '/{{*}}/g'],
       ports: ['80'], notPorts: ['81']}}
   when:
   - {{key: 'request.headers[x]', values: {VALUES}, notValues: [b]}}

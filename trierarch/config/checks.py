@@ -95,10 +95,14 @@ def check_dns_label(path: str, name: str) -> Complaints:
 
 
 def check_address(path: str, address: str) -> Complaints:
-    """An IP address or a range of them."""
+    """An IP address or a range of them, without the forms that only some programs read: zones and masks of bits."""
+    host, slash, length = address.partition("/")
     try:
-        ip_network(address, strict=False) if "/" in address else ip_address(address)
+        ip_network(address, strict=False) if slash else ip_address(address)
+        well_formed = "%" not in host and (not slash or length.isdigit())
     except ValueError:
+        well_formed = False
+    if not well_formed:
         yield Violation(path, f'"{address}" is not an IP address or a range like 10.0.0.0/8')
 
 

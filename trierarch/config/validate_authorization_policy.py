@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 ONE_SEGMENT, ALL_SEGMENTS = "{*}", "{**}"
 """Operators of path templates."""
 
+_LONGEST_PORT = 6
 _LONGEST_ACCOUNT, _MOST_ACCOUNTS = 320, 16
 _PATH_LITERAL = re.compile(r"[A-Za-z0-9\-._~%!$&'()+,;:@=]+", re.ASCII)
 _BOOLEANS = frozenset({"1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"})
@@ -133,6 +134,8 @@ def _check_condition(path: str, condition: Condition, action: Action) -> Complai
     if check is None:
         yield Violation(f"{path}.key", f'"{key}" is not an attribute of requests' if key else "the key is missing")
         return
+    if not key.isprintable():
+        yield Violation(f"{path}.key", "the key has characters that no attribute has")
     if not condition.values and not condition.not_values:
         yield Violation(path, "values or notValues are required")
     if action is Action.CUSTOM and key.startswith(_KNOWN_LATER):
@@ -162,7 +165,8 @@ def _check_addresses(path: str, values: Sequence[str]) -> Complaints:
 
 def _check_ports(path: str, values: Sequence[str]) -> Complaints:
     for index, value in enumerate(values):
-        if not (value.isascii() and value.isdigit() and int(value[:10]) <= 65535):
+        significant = value.lstrip("0")[:_LONGEST_PORT] or "0"
+        if not (value.isascii() and value.isdigit() and int(significant) <= 65535):
             yield Violation(f"{path}[{index}]", f'"{value}" is not a port')
 
 
@@ -190,8 +194,11 @@ def _check_paths(path: str, values: Sequence[str]) -> Complaints:
 
 
 def _check_template(path: str, template: str) -> Complaints:
-    """A path in which whole segments may be `{*}`, and the last operator `{**}`. Other braces are not possible."""
-    segments = template.strip("/").split("/")
+    """A path in which whole segments may be `{*}`, and the last operator `{**}`. Other braces are not possible.
+
+    An empty segment beside operators, which istiod lets through, ends Envoy's process.
+    """
+    segments = template.removeprefix("/").removesuffix("/").split("/")
     operators = [segment for segment in segments if segment in (ONE_SEGMENT, ALL_SEGMENTS)]
     if ALL_SEGMENTS in operators[:-1]:
         yield Violation(path, f"{ALL_SEGMENTS} must be the last operator")
@@ -199,7 +206,7 @@ def _check_template(path: str, template: str) -> Complaints:
     if any(brace in literal for literal in literals for brace in "{}"):
         yield Violation(path, f"braces are only possible as {ONE_SEGMENT} or {ALL_SEGMENTS} between slashes")
     elif is_template(template) and not all(map(_PATH_LITERAL.fullmatch, literals)):
-        yield Violation(path, "a segment of the template has characters that are not possible beside operators")
+        yield Violation(path, "a segment of the template is empty, or has characters that are not possible there")
 
 
 def is_template(path: str) -> bool:

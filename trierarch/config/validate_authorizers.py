@@ -23,6 +23,8 @@ _ENVOY_STATUS = frozenset(status.value for status in HTTPStatus) - {101, 102, 10
 def check_authorizer(path: str, name: str, authorizer: HttpAuthorizer | GrpcAuthorizer) -> Complaints:
     """Everything about one authorizer but its service and port, which all providers have."""
     yield from check_dns_label(f"{path}.name", name)
+    if authorizer.timeout is not None and authorizer.timeout < 0:
+        yield Violation(f"{path}.timeout", "a duration cannot be negative")
     yield from _check_status(f"{path}.statusOnError", authorizer.status_on_error)
     yield from _check_body(f"{path}.includeRequestBodyInCheck", authorizer.include_request_body_in_check)
     if isinstance(authorizer, HttpAuthorizer):

@@ -135,7 +135,7 @@ def _ids(build: Callable[[str], Principal]) -> Attribute[Principal]:
 
 
 def _match_headers(key: str, values: tuple[str, ...]) -> Principal:
-    (name,) = _brackets(key)
+    name = "][".join(_brackets(key))
     return _any_id([Principal(header=build_header(name, value)) for value in values])
 
 

@@ -102,8 +102,8 @@ def build_path(path: str) -> PathMatcher:
 
 
 def build_template(template: str) -> TypedExtensionConfig:
-    """A path by its segments."""
-    written = template.replace(ONE_SEGMENT, "*").replace(ALL_SEGMENTS, "**")
+    """A path by its segments. It begins with a slash even if the user left that out: any other ends Envoy's process."""
+    written = "/" + template.removeprefix("/").replace(ONE_SEGMENT, "*").replace(ALL_SEGMENTS, "**")
     return TypedExtensionConfig(name="uri-template", typed_config=pack(UriTemplateMatchConfig(path_template=written)))
 
 
