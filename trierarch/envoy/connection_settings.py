@@ -13,7 +13,7 @@ from protocol.proto.envoy.extensions.filters.network.http_connection_manager.v3 
     HttpConnectionManagerPathWithEscapedSlashesAction as EnvoyEscapedSlashes,
 )
 from trierarch.config.proxy_config import ConnectionSettings, EscapedSlashesAction, UnderscoresAction
-from trierarch.envoy.packing import duration
+from trierarch.envoy.packing import duration, encode
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -57,7 +57,7 @@ def _common(options: HttpProtocolOptions | None, settings: ConnectionSettings) -
     action = settings.http_headers_with_underscores_action
     if action is not UnderscoresAction.UNSPECIFIED:
         stated.headers_with_underscores_action = _UNDERSCORES[action]
-    return stated if stated != HttpProtocolOptions() else options
+    return stated if encode(stated) else options
 
 
 def _http2(options: Http2ProtocolOptions | None, settings: ConnectionSettings) -> Http2ProtocolOptions | None:
@@ -66,7 +66,7 @@ def _http2(options: Http2ProtocolOptions | None, settings: ConnectionSettings) -
         initial_stream_window_size=settings.http2_initial_stream_window_size,
         initial_connection_window_size=settings.http2_initial_connection_window_size,
     )
-    return stated if stated != Http2ProtocolOptions() else options
+    return stated if encode(stated) else options
 
 
 def _seconds(value: float | None) -> timedelta | None:

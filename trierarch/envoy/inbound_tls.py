@@ -22,7 +22,7 @@ from protocol.proto.envoy.type.matcher.v3 import StringMatcher
 from trierarch.config.common import TlsProtocol
 from trierarch.config.mesh_config import MeshTls, MeshTlsProtocol
 from trierarch.config.server_tls import ServerTlsMode
-from trierarch.envoy.packing import pack
+from trierarch.envoy.packing import encode, pack
 from trierarch.envoy.secret_references import (
     SYSTEM_ROOTS,
     WORKLOAD_CERTIFICATE,
@@ -192,4 +192,4 @@ def _parameters(settings: ServerTls, defaults: MeshTls | None) -> TlsParameters 
         cipher_suites=list(settings.cipher_suites or stated.cipher_suites),
         ecdh_curves=list(settings.ecdh_curves or stated.ecdh_curves),
     )
-    return None if parameters == TlsParameters() else parameters
+    return parameters if encode(parameters) else None

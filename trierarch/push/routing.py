@@ -114,7 +114,9 @@ def build_virtual_services(inputs: RoutingInputs, previous: VirtualServices) -> 
     roots = ((key, (source, inputs.mesh)) for key, source in table.items() if source.spec.hosts)
     changed = changed_keys(memo.table, table)
     units = yield from build_units(roots, build, memo.units, reads=_delegates_of, stale=frozenset(changed))
+    yield
     ordered = sorted((unit.value for unit in units.values()), key=lambda each: each.source.age)
+    yield
     return _indexed((*inputs.derived, *ordered), RoutingMemo(units, table))
 
 
