@@ -1,6 +1,7 @@
 """The newest snapshot, for those who only look something up in it: whose trust domain, which pods.
 
-Written by the snapshot builder alone; it outlives it. Whoever must act on a change is told by a message instead.
+Written by the snapshot builder alone; it outlives it. Whoever must act on a change is told by a message instead. The
+builder itself reads the history here: a client that was stuck while builder and scheduler died has still to be told.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from trierarch.push.context import PushContext
+from trierarch.push.history import History
 
 
 @dataclass(slots=True)
@@ -15,6 +17,7 @@ class Newest:
     """Before the first snapshot: that of an empty mesh."""
 
     context: PushContext = field(default_factory=PushContext)
+    history: History = field(default_factory=History)
 
     @property
     def trust_domain(self) -> str:

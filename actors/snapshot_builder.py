@@ -7,7 +7,7 @@ Sends: `SnapshotBuilt` to the push scheduler, `BuilderIdle` to the debouncer, `N
     `KeysWanted` to the source of keys.
 Dies when: nothing known. A processor that breaks a rule of its own would do it again: proxies keep the last snapshot,
     and the next change is another attempt.
-Recovers by: asking intake to resend everything; the next build is a cold one.
+Recovers by: asking intake to resend everything; the next build is a cold one. Its history goes on: see `Newest`.
 
 A snapshot whose policies want keys that nobody has asked for before is held back, but not for long. With it,
 proxies would refuse tokens that are good, if only for the time of a fetch; once the keys are there, or are known not to
@@ -39,7 +39,6 @@ from actors.newest import Newest
 from actors.stepping import drive
 from actors.supervision import attempt
 from actors.tree import Crashed
-from trierarch.push.history import History
 from trierarch.push.processors import ContextSettings, build_push_context
 from trierarch.push.request import PushRequest
 
@@ -166,7 +165,7 @@ class Builder:
 
     async def _hand_on(self, built: SnapshotBuilt) -> None:
         self._built = built
-        self._outlets.newest.context = built.context
+        self._outlets.newest.context, self._outlets.newest.history = built.context, built.history
         await self._outlets.scheduler.send(built)
         self._outlets.intake.post(CausesSettled(causes=built.request.causes))
 
@@ -197,8 +196,8 @@ class Builder:
         context = await drive(build_push_context(view, self._settings, previous, next(self._numbers)))
         _report(context, request, started, self._metrics)
         request = _stamped(request, context)
-        history = self._built.history if self._built else History()
-        return SnapshotBuilt(context=context, request=request, history=history.added(context.number, request))
+        history = self._outlets.newest.history.added(context.number, request)
+        return SnapshotBuilt(context=context, request=request, history=history)
 
 
 def _report(context: PushContext, request: PushRequest, started: float, metrics: Metrics) -> None:

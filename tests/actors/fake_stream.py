@@ -23,13 +23,19 @@ from protocol.proto.envoy.config.cluster.v3 import Cluster, ClusterDiscoveryType
 from protocol.proto.envoy.config.listener.v3 import Listener
 from protocol.proto.envoy.extensions.filters.network.http_connection_manager.v3 import HttpConnectionManager
 from protocol.wire_reading import read_varint
-from protocol.xds.requests import DeltaRequest, Request
+from protocol.xds.requests import DeltaRequest, Request, SotwRequest
 from protocol.xds.wire_requests import encode_delta_request, encode_sotw_request
 from tests.protocol.xds.client import SimulatedClient
+from tests.protocol.xds.conversation import Seen, decode_delta, decode_sotw
+from trierarch.envoy.types import SECRET
+from trierarch.identity.authenticate import Caller, Proof
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+
+SECRETS = ("default", "ROOTCA")
+"""What an Envoy asks for that gets its certificate from here."""
 
 HCM = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
 ROOM = 100
@@ -155,12 +161,17 @@ def encode_node(node_id: str, **metadata: object) -> bytes:
 class FakeEnvoy:
     """An Envoy that subscribes, applies, acknowledges and connects again when its stream has ended.
 
-    `client.held` is what it has; `stream` is its newest stream, `streams` how many it had; `seen` what was sent to it.
+    `client.held` is what it has; `stream` is its newest stream, `streams` how many it had. With an `account` it has
+    proved who it is, and gets its certificate on each stream: `secrets` are those of the newest, by name.
     """
 
-    def __init__(self, pod: str, ip: str, *, delta: bool, **metadata: object) -> None:
+    def __init__(self, pod: str, ip: str, *, delta: bool, account: str = "", **metadata: object) -> None:
         namespace = pod.rpartition(".")[2]
-        self.node = encode_node(f"sidecar~{ip}~{pod}~{namespace}.svc.cluster.local", **metadata)
+        known = {"TRIERARCH_SDS": "ads", "SERVICE_ACCOUNT": account} if account else {}
+        identity = f"spiffe://cluster.local/ns/{namespace}/sa/{account}"
+        self.caller = Caller(identities=(identity,), proof=Proof.TOKEN) if account else None
+        self.secrets: dict[str, bytes] = {}
+        self.node = encode_node(f"sidecar~{ip}~{pod}~{namespace}.svc.cluster.local", **known, **metadata)
         self.id = pod
         self.delta = delta
         make = SimulatedClient.delta if delta else SimulatedClient.sotw
@@ -195,7 +206,9 @@ class FakeEnvoy:
     async def _serve(self, stream: FakeStream, connections, metrics) -> None:
         self.status = None
         try:
-            await ads_service.serve_stream(stream, connections=connections, metrics=metrics, delta=self.delta)
+            await ads_service.serve_stream(
+                stream, connections=connections, metrics=metrics, delta=self.delta, identify=lambda _: self.caller
+            )
         except* RemoteError as errors:
             self.status = errors.exceptions[0]
         finally:
@@ -203,14 +216,31 @@ class FakeEnvoy:
 
     async def _talk(self, stream: FakeStream) -> None:
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-            first, *others = self.client.connect()
+            first, *others = [*self.client.connect(), *self._ask_for_secrets()]
             await stream.requests.send(_encode(first, self.node))
             for request in others:
                 await stream.requests.send(_encode(request, b""))
             async for response in stream.responses:
                 self._watch_for_circles()
-                for request in self.client.receive(response):
+                for request in self._receive(response):
                     await stream.requests.send(_encode(request, b""))
+
+    def _ask_for_secrets(self) -> list[Request]:
+        self.secrets = {}
+        return [self._secrets_request()] if self.caller else []
+
+    def _receive(self, response: bytes) -> list[Request]:
+        seen = (decode_delta(response) if self.delta else decode_sotw(response, name_in)) if self.caller else None
+        if seen is None or seen.type_url != SECRET:
+            return self.client.receive(response)
+        self.secrets |= seen.bodies
+        return [self._secrets_request(seen)]
+
+    def _secrets_request(self, seen: Seen | None = None) -> Request:
+        nonce, version = (seen.nonce, seen.version) if seen else ("", "")
+        if self.delta:
+            return DeltaRequest(type_url=SECRET, subscribe=() if seen else SECRETS, initial={}, nonce=nonce)
+        return SotwRequest(type_url=SECRET, names=SECRETS, nonce=nonce, version=version)
 
     def _watch_for_circles(self) -> None:
         """A conversation in which each answer leads to another would go on for ever, while the test's clock stands."""

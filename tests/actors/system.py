@@ -12,15 +12,19 @@ dialects over fake streams. Everything between is real.
 
 from __future__ import annotations
 
+import random
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import trio
+from cryptography.hazmat.primitives.asymmetric import rsa
 from trio.testing import MockClock
 
 import supervisor
+from actors import authority
 from actors.mailbox import Mailbox, ask
 from actors.messages import Describe, PushRecorded, ResendAll, SourceChanged
 from tests.actors.fake_stream import FakeEnvoy, endpoints_of, routes_of
@@ -42,6 +46,9 @@ if TYPE_CHECKING:
     from trierarch.push.status import PushRecord
 
 SETTINGS = Settings(grpc_addr="", secure_grpc_addr="", http_addr="", monitoring_addr="", collects_when_idle=False)
+WITH_IDENTITIES = replace(SETTINGS, secure_grpc_addr="127.0.0.1:0")
+"""With a certificate authority."""
+
 SOURCE = "world"
 
 CALM = 45.0
@@ -220,6 +227,7 @@ async def start_mesh(
     system = supervisor.build_system(settings, (source,))
     if patient:
         system = replace(system, tree=_patient(system.tree))
+    system = replace(system, tree=without_ports(system.tree))
     mesh = Mesh(world=world, system=system, envoys=list(envoys), nursery=nursery)
     _overhear(system.mailboxes.journal, mesh.records)
     await nursery.start(supervisor.run, system)
@@ -227,6 +235,11 @@ async def start_mesh(
         nursery.start_soon(envoy.run, system.mailboxes.connections, system.metrics)
     await mesh.settle()
     return mesh
+
+
+def without_ports(tree):
+    """Streams come by other ways, whatever the settings say of addresses."""
+    return replace(tree, children=tuple(each for each in tree.children if not each.name.endswith("grpc")))
 
 
 def _patient(tree):
@@ -286,7 +299,21 @@ def open_wiretap() -> Iterator[Wiretap]:
 
 # --- determinism -----------------------------------------------------------------------------------------------------
 def run_seeded(seed: int, play, *arguments) -> None:
-    """Run a test of its own under the autojump clock; the order of ready tasks follows from the seed."""
+    """Run a test of its own under the autojump clock; the order of ready tasks and all chances follow from the seed."""
     trio._core._run._ALLOW_DETERMINISTIC_SCHEDULING = True  # as pytest-trio does it for Hypothesis
     trio._core._run._r.seed(seed)
-    trio.run(play, *arguments, clock=MockClock(autojump_threshold=0))
+    random.seed(seed)
+    with patch.object(trio.to_thread, "run_sync", _run_inline), patch.object(authority, "_generate_key", _root_key):
+        trio.run(play, *arguments, clock=MockClock(autojump_threshold=0))
+
+
+async def _run_inline(work, *arguments, **_):
+    """Virtual time does not wait for threads."""
+    await trio.lowlevel.checkpoint()
+    return work(*arguments)
+
+
+@cache
+def _root_key(size: int):
+    """Made once: it takes longer than a test."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=size)

@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 from tests.actors.edits import edit_endpoints, edit_labels, edit_routing, edit_services, edit_sidecars
 from tests.actors.fake_stream import FakeEnvoy
 from tests.actors.meshes import SHOP
-from tests.actors.system import run_seeded, start_mesh
-from tests.actors.traces import check_causes, check_traces, no_actor_failed
+from tests.actors.system import WITH_IDENTITIES, run_seeded, start_mesh
+from tests.actors.traces import check_causes, check_secrets, check_traces, no_actor_failed
 
 QUICK = 10
 """Seeds that are played in the fast tests too."""
@@ -49,12 +49,12 @@ async def play(seed, lines):
     dice = Random(seed)
     envoys = [
         FakeEnvoy("web-1.shop", "10.1.0.1", delta=True),
-        FakeEnvoy("web-2.shop", "10.1.0.2", delta=False),
-        FakeEnvoy("vault-1.bank", "10.1.0.3", delta=True),
+        FakeEnvoy("web-2.shop", "10.1.0.2", delta=False, account="web"),
+        FakeEnvoy("vault-1.bank", "10.1.0.3", delta=True, account="vault"),
         FakeEnvoy("guest-1.bank", "10.1.0.4", delta=False),
     ]
     async with trio.open_nursery() as nursery:
-        mesh = await start_mesh(nursery, SHOP, envoys=envoys, patient=True)
+        mesh = await start_mesh(nursery, SHOP, envoys=envoys, settings=WITH_IDENTITIES, patient=True)
         for step in dice.choices(list(STEPS), weights=list(STEPS.values()), k=60):
             step(mesh, dice)
             await trio.sleep(dice.choice(PAUSES))
@@ -62,6 +62,7 @@ async def play(seed, lines):
             envoy.stream.resume()
         await mesh.settle()
         mesh.check()
+        await check_secrets(mesh)
         check_traces(mesh)
         check_causes(mesh, lines, [envoy for envoy in envoys if envoy.streams == 1])
         nursery.cancel_scope.cancel()

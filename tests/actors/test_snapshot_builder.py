@@ -171,7 +171,7 @@ async def test_a_successor_builds_cold_under_a_new_number(stage, nursery):
     message = await stage.built()
     assert message.context.number == 2
     assert len(message.request.keys) > 1
-    assert [number for number, _ in message.history.entries] == [2]
+    assert [number for number, _ in message.history.entries] == [1, 2]
 
 
 async def test_changed_mesh_settings_concern_everybody(stage):

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from cryptography.x509 import SubjectAlternativeName, UniformResourceIdentifier, load_pem_x509_certificates
+
+from actors.mailbox import ask
+from actors.messages import RootsAsked
+from protocol.codec import decode
+from protocol.proto.envoy.extensions.transport_sockets.tls.v3 import Secret
+from tests.actors.fake_stream import SECRETS
+
 
 def check_traces(mesh):
     """Nothing is left of streams that are gone, and every push is explained."""
@@ -20,6 +28,21 @@ def check_causes(mesh, lines, envoys):
     for envoy in envoys:
         told = {cause.id for record in mesh.records_of(envoy) for cause in record.causes.kept}
         assert told >= made, (envoy, sorted(made - told))
+
+
+async def check_secrets(mesh):
+    """Who has proved an identity has its certificate, under the roots in force."""
+    news = await ask(mesh.system.mailboxes.authority, lambda reply: RootsAsked(reply=reply))
+    roots = load_pem_x509_certificates(news.roots_pem)
+    for envoy in mesh.envoys:
+        assert set(envoy.secrets) == (set(SECRETS) if envoy.caller else set()), envoy
+        if envoy.caller:
+            own, trusted = (decode(Secret, envoy.secrets[name]) for name in SECRETS)
+            assert trusted.validation_context.trusted_ca.inline_bytes == news.roots_pem
+            leaf, *_ = load_pem_x509_certificates(own.tls_certificate.certificate_chain.inline_bytes)
+            leaf.verify_directly_issued_by(roots[0])
+            names = leaf.extensions.get_extension_for_class(SubjectAlternativeName).value
+            assert tuple(names.get_values_for_type(UniformResourceIdentifier)) == envoy.caller.identities
 
 
 def no_actor_failed(lines):
