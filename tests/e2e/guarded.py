@@ -3,7 +3,8 @@
     web    in `shop`: one port for HTTP, one where the sidecars see only TCP; policies are attached here
     front  in `shop`, `back` in `bank`: clients, each known by its certificate; `front` speaks through its sidecar at
            its own address, and so does `back`
-    guard  an external authorizer, outside of the mesh: it lets in whoever has the header `x-pass`
+    guard  an external authorizer, outside of the mesh, asked over HTTP: it lets in whoever has the header `x-pass`
+    judge  another one, asked over gRPC: it lets in `front`
 
 Whoever connects to `web` directly is a stranger, without a certificate. A case's policies are the only ones.
 """
@@ -11,14 +12,13 @@ Whoever connects to `web` directly is a stranger, without a certificate. A case'
 from __future__ import annotations
 
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import TYPE_CHECKING
 
 import yaml
 
 from examples.shop.processes import ControlPlane, wait_until
 from tests.conformance.yaml_documents import load_documents
+from tests.e2e.authorizers import serve_guard, serve_judge
 from tests.e2e.certified import CertifiedSidecar
 from tests.e2e.envoy_admin import read_statistics
 from tests.e2e.mesh_objects import Document, build_object, build_pod, build_slice
@@ -40,9 +40,9 @@ WEB = "web.shop.svc.cluster.local"
 WEB_PORT = 8081
 """Where `web` takes requests, from whomever."""
 
-NUMBERS = {"front": 1, "web": 2, "back": 3, "guard": 4}
+NUMBERS = {"front": 1, "web": 2, "back": 3, "guard": 4, "judge": 5}
 NAMESPACES = {"front": "shop", "web": "shop", "back": "bank"}
-_GUARD_PORT, _HTTP_PROGRAM, _TCP_PROGRAM = 8000, 18081, 19000
+_GUARD_PORT, _JUDGE_PORT, _HTTP_PROGRAM, _TCP_PROGRAM = 8000, 9191, 18081, 19000
 
 CLOSED = 0
 """Stands for the status of a request on a connection that is closed instead."""
@@ -59,6 +59,8 @@ extensionProviders:
     port: {_GUARD_PORT}
     includeRequestHeadersInCheck: [x-pass]
     headersToUpstreamOnAllow: [x-known-as]
+- name: judge
+  envoyExtAuthzGrpc: {{service: judge.example, port: {_JUDGE_PORT}}}
 """
 
 
@@ -141,10 +143,8 @@ class Guarded:
         programs = Programs(stack)
         programs.serve_http("web", self.addresses["web"], _HTTP_PROGRAM)
         programs.serve_http("web", self.addresses["web"], _TCP_PROGRAM)
-        guard = ThreadingHTTPServer((self.addresses["guard"], _GUARD_PORT), Guard)
-        stack.callback(guard.server_close)
-        stack.callback(guard.shutdown)
-        Thread(target=guard.serve_forever, args=(0.05,), daemon=True).start()
+        serve_guard(stack, self.addresses["guard"], _GUARD_PORT)
+        serve_judge(stack, self.addresses["judge"], _JUDGE_PORT, "/sa/front")
 
     # --- the mesh ----------------------------------------------------------------------------------------------------
     def _build_mesh(self) -> Iterator[Document]:
@@ -161,13 +161,13 @@ class Guarded:
         for name in ("front", "back"):
             yield build_pod(NAMESPACES[name], f"{name}-1", self.addresses[name], {"app": name})
             yield self._sidecar(name, {"egress": [*self._egress(name)]})
-        spec = {
-            "hosts": ["guard.example"],
-            "ports": [{"number": _GUARD_PORT, "name": "http", "protocol": "HTTP"}],
-            "resolution": "STATIC",
-            "endpoints": [{"address": self.addresses["guard"]}],
-        }
-        yield build_object(ISTIO, "ServiceEntry", "shop", "guard", spec=spec)
+        yield self._authorizer("guard", {"number": _GUARD_PORT, "name": "http", "protocol": "HTTP"})
+        yield self._authorizer("judge", {"number": _JUDGE_PORT, "name": "grpc", "protocol": "GRPC"})
+
+    def _authorizer(self, name: str, port: Document) -> Document:
+        endpoints = [{"address": self.addresses[name]}]
+        spec = {"hosts": [f"{name}.example"], "ports": [port], "resolution": "STATIC", "endpoints": endpoints}
+        return build_object(ISTIO, "ServiceEntry", "shop", name, spec=spec)
 
     def _ingress(self) -> Iterator[Document]:
         for number, protocol, program in ((WEB_PORT, "HTTP", _HTTP_PROGRAM), (TCP_PORT, "TCP", _TCP_PROGRAM)):
@@ -182,23 +182,6 @@ class Guarded:
     def _sidecar(self, name: str, spec: Document) -> Document:
         selector = {"workloadSelector": {"labels": {"app": name}}}
         return build_object(ISTIO, "Sidecar", NAMESPACES[name], name, spec=selector | spec)
-
-
-class Guard(BaseHTTPRequestHandler):
-    """Lets in whoever has a pass, and says what it is."""
-
-    def do_GET(self) -> None:
-        """200 or 403."""
-        known_as = self.headers.get("x-pass", "")
-        self.send_response(200 if known_as else 403)
-        self.send_header("x-known-as", known_as)
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    do_POST = do_GET  # noqa: N815 - the names are the library's
-
-    def log_message(self, *_: object) -> None:
-        """Stay silent."""
 
 
 def _completed(document: Document) -> Document:

@@ -209,6 +209,12 @@ CASES = (
         ),
     ),
     Case(
+        name="external authorizer over gRPC",
+        shows="it knows the callers by their certificates, and is asked about connections too",
+        mesh=policy("[{}]", action=CUSTOM, more="provider: {name: judge}"),
+        checks=(request("front"), refused(request("back")), refused(stranger()), tcp(), refused(tcp("back"))),
+    ),
+    Case(
         name="unknown authorizer",
         shows="what would be asked about is denied",
         mesh=policy(operation("paths: [/asked]"), action=CUSTOM, more="provider: {name: nobody}"),
