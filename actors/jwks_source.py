@@ -38,8 +38,11 @@ NAME = "jwks"
 FIRST_RETRY, LONGEST_RETRY = 1.0, 60.0
 """Seconds until a fetch that failed is tried again; the pause doubles as long as it fails."""
 
-AT_ONCE = 16
-"""Fetches under way at a time."""
+AT_ONCE = 64
+"""Fetches under way at a time; each is one connection."""
+
+LONGEST_PATIENCE = 60.0
+"""Seconds that a fetch may take, whatever a rule says."""
 
 log = get_logger("jwks_source")
 
@@ -109,7 +112,8 @@ class Fetches:
     async def _try(self, location: KeyLocation) -> JsonWebKeySet:
         """One fetch. A bug that one location brings to light would come to light again after every restart."""
         async with self._limit:
-            outcome = await attempt(partial(self._outlets.fetch, location, self._key_sets.wanted[location]))
+            patience = min(self._key_sets.wanted[location], LONGEST_PATIENCE)
+            outcome = await attempt(partial(self._outlets.fetch, location, patience))
         if not isinstance(outcome, Crashed):
             return outcome
         self._outlets.metrics.contained_errors.labels("keys").inc()

@@ -121,7 +121,7 @@ class Builder:
         self._built: SnapshotBuilt | None = None
         self._owed = PushRequest()
         self._wanted: frozenset[str] | None = None
-        self._wanted_keys: Mapping[KeyLocation, float] = {}
+        self._wanted_keys: Mapping[KeyLocation, float] | None = None
         self._held: SnapshotBuilt | None = None
         self._missed: frozenset[KeyLocation] = frozenset()
         self.held_until = inf

@@ -10,15 +10,25 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import supervisor
-from actors import ads_service, aside, authority_files, ca_service, folder_scan, push_scheduler
+from actors import (
+    ads_service,
+    aside,
+    authority_files,
+    ca_service,
+    folder_scan,
+    jwks_source,
+    key_fetching,
+    push_scheduler,
+    snapshot_builder,
+)
 from actors.grpc import meter
 from actors.grpc.limits import Limits, Rate
 from protocol import csr
 from protocol.xds import bounds, names, session, wire_requests
-from trierarch.config import yaml_values
+from trierarch.config import key_sets, yaml_values
 from trierarch.envoy import node
 from trierarch.identity import csr_request, forwarded, tokens
-from trierarch.push import admission, token_bucket
+from trierarch.push import admission, request_authentication, token_bucket
 from trierarch.settings import Settings
 
 TARGET = Path(__file__).parents[1] / "docs" / "limits.md"
@@ -186,6 +196,18 @@ IDENTITY = (
     Row("characters of a forwarded client certificate", f"{forwarded.LONGEST:,}", "`UNAUTHENTICATED`"),
     Row("file of a certificate authority", size(authority_files.LARGEST), "not gone by; what was in force stays"),
 )
+KEYS = (
+    Row("answer to a fetch of keys", size(key_sets.LONGEST_BODY), "no keys; those that were had stay"),
+    Row("time that it may take", seconds(request_authentication.PATIENCE), "no keys, unless the rule has another time"),
+    Row("the same, whatever a rule says", seconds(jwks_source.LONGEST_PATIENCE), "no keys"),
+    Row("redirects", f"{key_fetching.MOST_REDIRECTS}", "no keys"),
+    Row("addresses of a host that are tried", f"{key_fetching.MOST_ADDRESSES}", "no keys"),
+    Row("fetches under way", f"{jwks_source.AT_ONCE}", "they wait"),
+    Row("pause between two fetches that fail", seconds(jwks_source.LONGEST_RETRY), "it doubles up to that"),
+    Row("places from which keys are fetched", f"{supervisor.MOST_KEY_SETS:,}", "the source begins anew"),
+    Row("wait of a snapshot for new keys", seconds(snapshot_builder.HELD), "it goes without them"),
+    Row("the same of the first one", seconds(snapshot_builder.HELD_FIRST), "it goes without them"),
+)
 TABLES = {
     "Connections": CONNECTIONS,
     "HTTP/2": HTTP2,
@@ -193,6 +215,7 @@ TABLES = {
     "xDS": XDS,
     "Files": FILES,
     "Identity": IDENTITY,
+    "Keys of token issuers": KEYS,
 }
 INTRODUCTION = """# Limits
 

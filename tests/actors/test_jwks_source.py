@@ -9,7 +9,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors import jwks_source
-from actors.jwks_source import AT_ONCE, FIRST_RETRY, LONGEST_RETRY, KeySets
+from actors.jwks_source import AT_ONCE, FIRST_RETRY, LONGEST_PATIENCE, LONGEST_RETRY, KeySets
 from actors.mailbox import Mailbox
 from actors.messages import KeysWanted, ResendAll
 from actors.metrics import Metrics
@@ -104,6 +104,13 @@ async def test_keys_are_fetched_again_and_again(stage, autojump_clock):
     assert [moment for _, moment in stage.issuers.asked] == [0, REFRESH, 2 * REFRESH]
     assert set(stage.issuers.patience) == {5.0}
     assert stage.fetches() == [3, 0]
+
+
+async def test_patience_has_an_end(stage, autojump_clock):
+    """Whatever a rule says: who never answers would keep others waiting."""
+    stage.inbox.post(KeysWanted(locations={A: 3600.0}))
+    await stage.told()
+    assert stage.issuers.patience == [LONGEST_PATIENCE]
 
 
 async def test_that_there_are_no_keys_is_told_too(stage, autojump_clock, lines):

@@ -19,8 +19,10 @@ from trierarch.config.objects import ConfigObject, ObjectKey, Origin
 
 KIND = "JsonWebKeySet"
 
-LONGEST_BODY = 1024 * 1024
-"""Bytes of a key set or of a discovery document. A key has a few hundred, an issuer a handful of keys."""
+LONGEST_BODY = 256 * 1024
+"""Bytes of a key set or of a discovery document. A key has a few hundred, or some thousand with its certificates; an
+issuer has a handful. What is read goes into every filter chain of the workloads that understand the issuer's tokens.
+"""
 
 DISCOVERY_PATH = "/.well-known/openid-configuration"
 """Where an issuer says what it has (OpenID Connect Discovery 1.0 §4)."""
