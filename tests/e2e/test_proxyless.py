@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 
 PROGRAMS = Path(__file__).with_name("grpc_programs.py")
 PORT = 17070
+DENIED = "PERMISSION_DENIED"
 
 MESH = """
 apiVersion: v1
@@ -142,4 +143,27 @@ def test_a_client_calls_a_service(mesh):
     assert caller.call(broken="yes") == "ABORTED"
     mesh.write("routes.yaml", ROUTES.replace("SUBSET", "v2"))
     wait_until("all calls go to v2", lambda: {caller.call() for _ in range(10)} == {"v2"})
+    assert mesh.control_plane.logged("resources_rejected") == []
+
+
+POLICY = """
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: greeter, namespace: shop}
+spec: {action: ACTION, rules: [{RULE}]}
+"""
+TOKEN = "when: [{key: 'request.headers[x-token]', values: [good]}]"
+
+
+def test_a_server_goes_by_authorization_policies(mesh):
+    """It denies what is denied, and what is not allowed where something is."""
+    caller = mesh.caller
+    wait_until("a server answers", lambda: caller.call() in ("v1", "v2"))
+    mesh.write("policy.yaml", POLICY.replace("ACTION", "DENY").replace("RULE", TOKEN))
+    wait_until("the token is denied", lambda: {caller.call(**{"x-token": "good"}) for _ in range(10)} == {DENIED})
+    assert caller.call() in ("v1", "v2")
+    mesh.write("policy.yaml", POLICY.replace("ACTION", "ALLOW").replace("RULE", TOKEN))
+    wait_until("only the token is allowed", lambda: {caller.call() for _ in range(10)} == {DENIED})
+    assert caller.call(**{"x-token": "good"}) in ("v1", "v2")
+    wait_until("by both servers", lambda: {caller.call(**{"x-token": "good"}) for _ in range(10)} == {"v1", "v2"})
     assert mesh.control_plane.logged("resources_rejected") == []
