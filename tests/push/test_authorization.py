@@ -144,7 +144,9 @@ def test_a_policy_moves_those_whom_it_selects_and_nobody_else():
     web, db = sidecar(LABELS={"app": "web"}), sidecar(LABELS={"app": "db"})
     stays = view_in(db, new)
     assert stays == view_in(db, old)
-    assert isinstance(affects(stays, scope_of(db, new), None, request, new), Skipped)
+    assert affects(stays, scope_of(db, new), None, request, new) == Skipped(
+        "for other workloads: AuthorizationPolicy shop/it"
+    )
     moved = moving_request(view_in(web, old), view_in(web, new), request)
     assert affected_types(moved, view_in(web, new)) == ("LDS",)
 

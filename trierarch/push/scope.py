@@ -101,7 +101,10 @@ def _why_not(request: PushRequest, view: View) -> str:
     reach = f"Sidecar {sidecar.namespace}/{sidecar.name}" if sidecar else f"namespace {view.outbound.scope.namespace}"
     names = sorted(f"{key.kind} {key.namespace}/{key.name}" for key in request.keys)
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"out of reach of {reach}: {', '.join(names[:3])}{more}"
+    said = f"{', '.join(names[:3])}{more}"
+    if all(key.kind in SEEN_IN_VIEWS for key in request.keys):
+        return f"for other workloads: {said}"
+    return f"out of reach of {reach}: {said}"
 
 
 # --- types -----------------------------------------------------------------------------------------------------------
