@@ -32,6 +32,7 @@ ONE_SEGMENT, ALL_SEGMENTS = "{*}", "{**}"
 """Operators of path templates."""
 
 _LONGEST_PORT = 6
+_MOST_RULES = _MOST_SOURCES = 512
 _LONGEST_ACCOUNT, _MOST_ACCOUNTS = 320, 16
 _PATH_LITERAL = re.compile(r"[A-Za-z0-9\-._~%!$&'()+,;:@=]+", re.ASCII)
 _BOOLEANS = frozenset({"1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"})
@@ -45,9 +46,11 @@ def check_authorization_policy(subject: ConfigObject[AuthorizationPolicy]) -> Co
     yield from check_attachment(spec.selector, spec.target_ref, spec.target_refs)
     yield from _check_action(spec)
     yield from _check_dry_run(subject.annotations.get(DRY_RUN), spec.action)
+    if len(spec.rules) > _MOST_RULES:
+        yield Violation("spec.rules", f"more than {_MOST_RULES} rules")
     for index, rule in enumerate(spec.rules):
         yield from _check_rule(f"spec.rules[{index}]", rule, spec.action)
-    if spec.action is Action.DENY and spec.selector is not None and any(map(_needs_http, spec.rules)):
+    if spec.action is Action.DENY and any(map(_needs_http, spec.rules)):
         yield Caution(
             "spec.rules",
             "a rule denies everything at ports that do not speak HTTP, where what it asks for is not known",
@@ -78,6 +81,8 @@ def _check_dry_run(value: str | None, action: Action) -> Complaints:
 def _check_rule(path: str, rule: Rule, action: Action) -> Complaints:
     if rule.from_ is not None and not rule.from_:
         yield Violation(f"{path}.from", "an empty list matches nothing")
+    if len(rule.from_ or ()) > _MOST_SOURCES:
+        yield Violation(f"{path}.from", f"more than {_MOST_SOURCES} sources")
     for index, each in enumerate(rule.from_ or ()):
         yield from _check_source(f"{path}.from[{index}].source", each.source, action)
     if rule.to is not None and not rule.to:
