@@ -36,21 +36,18 @@ from actors.messages import (
     TypesWatched,
     Welcome,
 )
-from actors.stepping import drive
+from actors.scopes import Scopes
 from actors.stranded import Stranded
 from actors.supervision import attempt
 from actors.tree import Crashed, describe
-from trierarch.envoy.types import TYPE_RULES
+from trierarch.envoy.affected import affected_urls, is_large, urls_by_themselves
 from trierarch.push.admission import Admission
-from trierarch.push.cost import push_size
 from trierarch.push.due import Due
 from trierarch.push.fleet import Fleet, Member, moving_request, union
 from trierarch.push.history import History
 from trierarch.push.movable import Movable, select_movable
-from trierarch.push.queue import LARGE, PushQueue
-from trierarch.push.request import PushRequest
-from trierarch.push.scope import Skipped, affected_types, affects, types_by_themselves
-from trierarch.push.sidecar_scope import build_scope
+from trierarch.push.queue import PushQueue
+from trierarch.push.scope import Skipped, affects
 from trierarch.push.status import Outcome, PushRecord
 from trierarch.push.view import select_view
 
@@ -63,10 +60,8 @@ if TYPE_CHECKING:
     from protocol.xds.resources import ResourceSet
     from trierarch.push.context import PushContext
     from trierarch.push.queue import Grant
-    from trierarch.push.sidecar_scope import SidecarScope
-    from trierarch.push.view import ScopeKey, View
-
-TYPE_URLS = {rules.short: url for url, rules in TYPE_RULES.items()}
+    from trierarch.push.request import PushRequest
+    from trierarch.push.view import View
 
 MEMBERS_PER_STEP = 20
 """After placing so many members, or judging so many views, the event loop gets its turn: about 1 ms of work."""
@@ -130,8 +125,7 @@ class Scheduler:
         self._history = History()
         self._fleet = Fleet()
         self._mailboxes: dict[str, Mailbox[ToConnection]] = {}
-        self._scopes: dict[ScopeKey, SidecarScope] = {}
-        self._scopes_before: dict[ScopeKey, SidecarScope] = {}  # while a new snapshot is taken
+        self._scopes = Scopes()
         self._built: dict[View, dict[str, ResourceSet]] = {}
         self._due: dict[View, Due] = {}
         self._owed: dict[View, Due] = {}
@@ -209,7 +203,7 @@ class Scheduler:
         member = self._fleet.get(name)
         if member is None:
             return
-        missed = self._missed(member.snapshot)
+        missed = self._history.missed(member.snapshot)
         view = await attempt(partial(self._find_view, member, context))
         if isinstance(view, Crashed):
             self._strand(member, view.error, missed, context)
@@ -221,22 +215,14 @@ class Scheduler:
 
     async def _find_view(self, member: Member, context: PushContext) -> View:
         view = select_view(member.proxy, context)
-        await self._scope(view.outbound.scope, context)
+        await self._scopes.resolve(view.outbound.scope, context)
         return view
 
     def _strand(self, member: Member, error: Exception, request: PushRequest, context: PushContext) -> None:
         """A bug of ours leaves this member without a view: nobody else has to notice."""
         if self._stranded.add(member, self._mailboxes[member.name], error):
-            skipped = {"all": f"cannot be placed: {describe(error)}"}
-            self._outlets.journal.post(PushRecorded(record=self._skip_record(member, request, context, skipped)))
+            self._tell_skipped(member, request, context, {"all": f"cannot be placed: {describe(error)}"})
         self._fleet.displace(member.name)
-
-    def _missed(self, snapshot: int) -> PushRequest:
-        """What has changed since a snapshot. A client that comes without one has missed nothing."""
-        missed = PushRequest()
-        for request in self._history.after(snapshot) if snapshot else ():
-            missed = missed.merged(request)
-        return missed
 
     # --- snapshots ---------------------------------------------------------------------------------------------------
     async def _take(self, built: SnapshotBuilt) -> None:
@@ -247,7 +233,7 @@ class Scheduler:
             return  # it was on its way already when it was asked for
         self._outlets.opened()
         self._stranded.try_again(self._mailboxes)
-        self._scopes_before, self._scopes = self._scopes, {}
+        self._scopes.begin()
         movable = select_movable(before, context)
         moved = await self._place_members(movable, context, request) if movable else {}
         for count, view in enumerate(self._fleet.views()):
@@ -264,12 +250,13 @@ class Scheduler:
                 await trio.lowlevel.checkpoint()
         for name, view in moved.items():
             self._push_moved(name, view, request)
+        self._scopes.finish()
         self._forget_views()
 
     async def _judge(self, view: View, request: PushRequest, context: PushContext) -> PushRequest | Skipped:
         """What of a request concerns a view."""
-        scope = await self._scope(view.outbound.scope, context)
-        return affects(view, scope, self._scopes_before.get(view.outbound.scope), request, context)
+        key = view.outbound.scope
+        return affects(view, await self._scopes.resolve(key, context), self._scopes.before(key), request, context)
 
     def _due_of(self, view: View) -> Due:
         """What a view waits for, with what could not be generated for it before."""
@@ -301,19 +288,11 @@ class Scheduler:
 
     def _forget_views(self) -> None:
         """Keep nothing of views that nobody has any more: should one return, it would be out of date."""
-        self._scopes_before = {}
         views = frozenset(self._fleet.views())
         self._built = {view: built for view, built in self._built.items() if view in views}
         self._due = {view: due for view, due in self._due.items() if view in views}
         self._owed = {view: due for view, due in self._owed.items() if view in views}
         self._placed = {view: number for view, number in self._placed.items() if view in views}
-
-    async def _scope(self, key: ScopeKey, context: PushContext) -> SidecarScope:
-        scope = self._scopes.get(key)
-        if scope is None:
-            scope = self._scopes[key] = await drive(build_scope(key, context, self._scopes_before.get(key)))
-            await trio.lowlevel.checkpoint()
-        return scope
 
     async def _skip(self, view: View, request: PushRequest, context: PushContext, reason: str) -> None:
         """Record for each member that this snapshot does not concern it."""
@@ -322,14 +301,14 @@ class Scheduler:
         if context.number - placed >= LONGEST_UNPLACED:
             self._place_view(view, context)
         for count, member in enumerate(self._fleet.members(view)):
-            self._outlets.journal.post(PushRecorded(record=self._skip_record(member, request, context, skipped)))
+            self._tell_skipped(member, request, context, skipped)
             if count % MEMBERS_PER_STEP == 0:
                 await trio.lowlevel.checkpoint()
 
-    def _skip_record(
+    def _tell_skipped(
         self, member: Member, request: PushRequest, context: PushContext, skipped: Mapping[str, str]
-    ) -> PushRecord:
-        return PushRecord(
+    ) -> None:
+        record = PushRecord(
             proxy=member.proxy.id,
             connection=member.name,
             snapshot=context.number,
@@ -340,6 +319,7 @@ class Scheduler:
             finished_wall=self._outlets.wall(),
             outcome=Outcome.SKIPPED,
         )
+        self._outlets.journal.post(PushRecorded(record=record))
 
     def _place_view(self, view: View, context: PushContext) -> None:
         """Let the members of a view answer from the newest snapshot, though it holds nothing new for them.
@@ -356,7 +336,7 @@ class Scheduler:
     # --- pushes ------------------------------------------------------------------------------------------------------
     async def _prepare(self, view: View, due: Due) -> None:
         """Have the sets built that the view's members need, then queue the members."""
-        affected = union(_types(request, view) for request in due.requests())
+        affected = union(affected_urls(request, view) for request in due.requests())
         before = self._built.get(view, {})
         # What nobody watches yet is not built anew, and must not be taken for new later.
         self._built[view] = built = {url: known for url, known in before.items() if url not in affected}
@@ -371,7 +351,7 @@ class Scheduler:
             built.update(answer)
         members, now = self._fleet.members(view), trio.current_time()
         dialects = {member.delta for member in members}
-        large = {delta: _is_large(before, built, types, delta) for delta in dialects}
+        large = {delta: is_large(before, built, types, delta=delta) for delta in dialects}
         for member in members:
             request = due.of(member.name)
             if request is not None:
@@ -385,12 +365,12 @@ class Scheduler:
         for member in self._fleet.members(view):
             request = due.of(member.name)
             if request is not None:
-                self._outlets.journal.post(PushRecorded(record=self._skip_record(member, request, context, skipped)))
+                self._tell_skipped(member, request, context, skipped)
 
     async def _generate(
         self, view: View, types: tuple[str, ...], context: PushContext
     ) -> Mapping[str, ResourceSet] | GenerationFailed:
-        scope = await self._scope(view.outbound.scope, context)
+        scope = self._scopes[view.outbound.scope]
         return await ask(
             self._outlets.generator,
             lambda reply: Generate(view=view, scope=scope, context=context, types=types, reply=reply),
@@ -407,7 +387,7 @@ class Scheduler:
             self._queue.done(grant.name, trio.current_time())
             return
         built = self._built.get(member.view, {})
-        affected = _types(grant.request, member.view)
+        affected = affected_urls(grant.request, member.view)
         self._observe(grant)
         self._mailboxes[grant.name].post(
             PushTo(
@@ -415,7 +395,7 @@ class Scheduler:
                 view=member.view,
                 scope=self._scopes[member.view.outbound.scope],
                 request=grant.request,
-                types=_type_urls(types_by_themselves(grant.request, member.view)),
+                types=urls_by_themselves(grant.request, member.view),
                 resources={url: built[url] for url in affected if url in built},
                 queued_at=grant.queued_at,
                 granted_at=trio.current_time(),
@@ -427,23 +407,3 @@ class Scheduler:
         metrics.queue_time.observe(trio.current_time() - grant.queued_at)
         for reason, count in grant.request.reasons.items():
             metrics.push_triggers.labels(reason).inc(count)
-
-
-def _types(request: PushRequest, view: View) -> frozenset[str]:
-    return _type_urls(affected_types(request, view))
-
-
-def _type_urls(shorts: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(TYPE_URLS[short] for short in shorts if short in TYPE_URLS)
-
-
-def _is_large(
-    before: Mapping[str, ResourceSet], after: Mapping[str, ResourceSet], types: frozenset[str], delta: bool
-) -> bool:
-    """Whether a push from one state of a view to another may well need a credit."""
-    sizes = (
-        push_size(before.get(url), after[url], whole=TYPE_RULES[url].complete and not delta, enough=LARGE)
-        for url in types
-        if url in after
-    )
-    return sum(sizes) >= LARGE

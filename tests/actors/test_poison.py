@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors import generator, push_scheduler, snapshot_builder
+from actors import generator, push_scheduler, scopes, snapshot_builder
 from tests.actors.fake_stream import FakeEnvoy
 from tests.actors.meshes import SHOP, routing
 from tests.actors.system import start_mesh
@@ -90,7 +90,7 @@ async def test_without_a_new_snapshot_the_last_one_stays(nursery, monkeypatch, l
 @pytest.fixture
 def curse_placing(monkeypatch):
     """Curses a step of the scheduler from when it is called on, and returns what lifts the curse."""
-    select_view, build_scope, affects = push_scheduler.select_view, push_scheduler.build_scope, push_scheduler.affects
+    select_view, build_scope, affects = push_scheduler.select_view, scopes.build_scope, push_scheduler.affects
     broken = set()
 
     def fail(step, namespace):
@@ -114,7 +114,7 @@ def curse_placing(monkeypatch):
         return broken.clear
 
     monkeypatch.setattr(push_scheduler, "select_view", select_view_or_fail)
-    monkeypatch.setattr(push_scheduler, "build_scope", build_scope_or_fail)
+    monkeypatch.setattr(scopes, "build_scope", build_scope_or_fail)
     monkeypatch.setattr(push_scheduler, "affects", affects_or_fail)
     return curse
 

@@ -27,3 +27,10 @@ def test_it_is_bounded():
         history = history.added(number, request(number))
     assert len(history.after(-1)) == KEPT
     assert history.after(-1)[-1] == request(KEPT + 49)
+
+
+def test_what_was_missed_is_one_request():
+    """Whoever comes without a snapshot has missed nothing."""
+    history = History().added(1, request(1)).added(2, request(2)).added(3, request(3))
+    assert dict(history.missed(1).reasons) == {"2": 1, "3": 1}
+    assert history.missed(0) == history.missed(3) == PushRequest()

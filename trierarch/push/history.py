@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from trierarch.push.request import PushRequest
+from trierarch.push.request import PushRequest
 
 KEPT = 100
 """As many snapshots are remembered; who has missed more is told of these."""
@@ -25,3 +23,10 @@ class History:
     def after(self, number: int) -> tuple[PushRequest, ...]:
         """What has changed since that snapshot, oldest first."""
         return tuple(request for later, request in self.entries if later > number)
+
+    def missed(self, number: int) -> PushRequest:
+        """The same as one request. A client that comes without a snapshot (0) has missed nothing."""
+        missed = PushRequest()
+        for request in self.after(number) if number else ():
+            missed = missed.merged(request)
+        return missed
