@@ -333,6 +333,10 @@ RULES = "{{rules: [{{{}}}]}}"
         (RULES.format("from: [{source: {serviceAccounts: [a], notNamespaces: [b]}}]"), "spec.rules[0].from[0].source"),
         (RULES.format("when: [{values: [a]}]"), "spec.rules[0].when[0].key"),
         (RULES.format("when: [{key: 'request.headers[]', values: [a]}]"), "spec.rules[0].when[0].key"),
+        (RULES.format('when: [{key: "request.headers[a\\n]", values: [a]}]'), "spec.rules[0].when[0].key"),
+        (RULES.format("when: [{key: 'request.auth.claims[a][]', values: [a]}]"), "spec.rules[0].when[0].key"),
+        (RULES.format("when: [{key: 'request.auth.claims[][a]', values: [a]}]"), "spec.rules[0].when[0].key"),
+        (RULES.format(f"to: [{{operation: {{ports: ['{'0' * 5000}']}}}}]"), "spec.rules[0].to[0].operation.ports[0]"),
         (RULES.format("when: [{key: source.namespace}]"), "spec.rules[0].when[0]"),
         (RULES.format("when: [{key: destination.port, notValues: ['99999']}]"), "spec.rules[0].when[0].notValues[0]"),
         (

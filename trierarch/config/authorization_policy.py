@@ -20,6 +20,9 @@ CLAIMS = "request.auth.claims[]"
 FILTER_METADATA = "experimental.envoy.filters.[]"
 """Attributes of conditions whose keys go on: `name[]` stands for `name[anything]`, the last one for any filter's."""
 
+ONE_SEGMENT, ALL_SEGMENTS = "{*}", "{**}"
+"""Operators of path templates."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Source:
@@ -81,12 +84,17 @@ class Condition:
     not_values: tuple[str, ...] = ()
 
 
+def is_template(path: str) -> bool:
+    """Whether a path is matched segment by segment."""
+    return ONE_SEGMENT in path or ALL_SEGMENTS in path
+
+
 def attribute_of(key: str) -> str:
-    """The attribute that a condition's key is about; "" if its brackets are malformed."""
+    """The attribute that a condition's key is about; "" if its brackets are malformed, or nothing stands in a pair."""
     name, bracket, rest = key.partition("[")
     if not bracket:
         return key
-    if not rest.endswith("]") or rest == "]":
+    if not rest.endswith("]") or not all(rest.removesuffix("]").split("][")):
         return ""
     return FILTER_METADATA if name.startswith(FILTER_METADATA.removesuffix("[]")) else f"{name}[]"
 

@@ -11,13 +11,16 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, TypeAlias
 
 from trierarch.config.authorization_policy import (
+    ALL_SEGMENTS,
     CLAIMS,
     FILTER_METADATA,
+    ONE_SEGMENT,
     REQUEST_HEADERS,
     Action,
     Operation,
     Source,
     attribute_of,
+    is_template,
 )
 from trierarch.config.checks import check_address
 from trierarch.config.labels import DRY_RUN
@@ -28,10 +31,7 @@ if TYPE_CHECKING:
     from trierarch.config.authorization_policy import AuthorizationPolicy, Condition, Rule
     from trierarch.config.objects import ConfigObject
 
-ONE_SEGMENT, ALL_SEGMENTS = "{*}", "{**}"
-"""Operators of path templates."""
-
-_LONGEST_PORT = 6
+_LONGEST_PORT = 10
 _MOST_RULES = _MOST_SOURCES = 512
 _LONGEST_ACCOUNT, _MOST_ACCOUNTS = 320, 16
 _PATH_LITERAL = re.compile(r"[A-Za-z0-9\-._~%!$&'()+,;:@=]+", re.ASCII)
@@ -136,7 +136,7 @@ def _written(name: str) -> str:
 def _check_condition(path: str, condition: Condition, action: Action) -> Complaints:
     key = condition.key
     check = CONDITIONS.get(attribute_of(key))
-    if check is None:
+    if check is None or not key.isprintable():
         yield Violation(f"{path}.key", f'"{key}" is not an attribute of requests' if key else "the key is missing")
         return
     if not key.isprintable():
@@ -170,8 +170,8 @@ def _check_addresses(path: str, values: Sequence[str]) -> Complaints:
 
 def _check_ports(path: str, values: Sequence[str]) -> Complaints:
     for index, value in enumerate(values):
-        significant = value.lstrip("0")[:_LONGEST_PORT] or "0"
-        if not (value.isascii() and value.isdigit() and int(significant) <= 65535):
+        digits = value.isascii() and value.isdigit() and len(value) <= _LONGEST_PORT
+        if not digits or int(value) > 65535:
             yield Violation(f"{path}[{index}]", f'"{value}" is not a port')
 
 
@@ -212,11 +212,6 @@ def _check_template(path: str, template: str) -> Complaints:
         yield Violation(path, f"braces are only possible as {ONE_SEGMENT} or {ALL_SEGMENTS} between slashes")
     elif is_template(template) and not all(map(_PATH_LITERAL.fullmatch, literals)):
         yield Violation(path, "a segment of the template is empty, or has characters that are not possible there")
-
-
-def is_template(path: str) -> bool:
-    """Whether a path is matched segment by segment."""
-    return ONE_SEGMENT in path or ALL_SEGMENTS in path
 
 
 def _needs_http(rule: Rule) -> bool:
