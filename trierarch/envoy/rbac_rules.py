@@ -17,8 +17,7 @@ from protocol.proto.envoy.config.rbac.v3 import (
     PrincipalAuthenticated,
     PrincipalSet,
 )
-from trierarch.config.authorization_policy import CLAIMS, FILTER_METADATA, REQUEST_HEADERS
-from trierarch.config.validate_authorization_policy import is_template
+from trierarch.config.authorization_policy import CLAIMS, FILTER_METADATA, REQUEST_HEADERS, is_template
 from trierarch.envoy.addresses import build_range
 from trierarch.envoy.rbac_facts import (
     AUDIENCES,

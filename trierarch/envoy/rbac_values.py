@@ -21,7 +21,7 @@ from protocol.proto.envoy.type.matcher.v3 import (
     StringMatcher,
     ValueMatcher,
 )
-from trierarch.config.validate_authorization_policy import ALL_SEGMENTS, ONE_SEGMENT
+from trierarch.config.authorization_policy import ALL_SEGMENTS, ONE_SEGMENT
 from trierarch.envoy.packing import pack
 
 JWT_FILTER = "envoy.filters.http.jwt_authn"
