@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NAMESPACES = 20
 PODS_PER_SERVICE = 3
+NEW = 100_000
+"""Numbers of services from here on are not in any mesh."""
 ORIGIN = Origin(source="bench")
 CLUSTER = "Kubernetes"
 
@@ -46,10 +48,15 @@ def made(kind: str, index: int, version: int, spec: object, **labels: str) -> An
 
 def service(index: int, version: int) -> AnyObject:
     """A ClusterIP service with an HTTP port."""
-    ports = (kubernetes.ServicePort(name="http", port=80 + version % 2, target_port=8080),)
+    ports = (kubernetes.ServicePort(name="http", port=80, target_port=8080),)
     address = f"10.{100 + index // 65536}.{index // 256 % 256}.{index % 256}"
     spec = kubernetes.Service(cluster_ip=address, ports=ports, selector={"app": f"svc-{index}"})
     return made("Service", index, version, spec)
+
+
+def new_service(index: int, version: int) -> AnyObject:
+    """One that the mesh did not have."""
+    return service(NEW + index, version)
 
 
 def pod(index: int, number: int) -> AnyObject:
@@ -96,8 +103,9 @@ EDITS: dict[str, Callable[[int, int], AnyObject]] = {
     "VirtualService": virtual_service,
     "DestinationRule": destination_rule,
     "EndpointSlice": endpoint_slice,
-    "Service": service,
+    "new Service": new_service,
 }
+"""By number of a service and version."""
 
 
 def snapshot(size: int) -> PushContext:

@@ -106,7 +106,9 @@ def select_names(inputs: tuple[Members, Caller], memo: Memo) -> Steps[Names]:
 
 
 def _ends(service: Service, suffix: str) -> bool:
-    return suffix in service.hostname or any(suffix in alias.host for alias in service.aliases)
+    if suffix in service.hostname:
+        return True
+    return bool(service.aliases) and any(suffix in alias.host for alias in service.aliases)
 
 
 def _select_all_names(members: Members, caller: Caller, memo: Memo) -> Steps[Names]:

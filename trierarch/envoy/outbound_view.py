@@ -6,7 +6,7 @@ Planning resolves names and narrows policies to what a builder may read; builder
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from trierarch.config.mesh_config import MeshOutboundMode
@@ -199,7 +199,7 @@ def select_outbound_view(outlook: Outlook) -> OutboundView:
     """What of an outlook routes may be made of; listeners need less."""
     scope, mesh = outlook.scope, outlook.mesh
     of = outlook.context.endpoints.of
-    headless = outlook.again("headless services", (scope.services,), lambda: _headless(scope.services))
+    headless = _headless(scope.services)
     return OutboundView(
         key=replace(
             outlook.key,
@@ -219,7 +219,9 @@ def select_outbound_view(outlook: Outlook) -> OutboundView:
     )
 
 
+@lru_cache(maxsize=64)
 def _headless(services: tuple[Service, ...]) -> tuple[Hostname, ...]:
+    """Remembered, since all views of a mesh ask again."""
     return tuple([service.id for service in services if service.resolution is Resolution.PASSTHROUGH])
 
 

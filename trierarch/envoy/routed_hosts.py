@@ -104,18 +104,21 @@ class Groups:
 
     def _of_any(self, batch: Batch, virtual_service: ResolvedVirtualService) -> Group:
         if virtual_service not in self._index.wild:
-            return _of_one(batch, virtual_service, self._memo)
+            around = self._own if virtual_service in batch.personal else self._common
+            return self._memo.think(_think_of_group, (around, virtual_service))
         hosts = _select_hosts(self._own, virtual_service, self._index.owners, self._memo)
         return self._memo.recall(_build_group, hosts)
 
 
 def _think_of_batch(batch: Batch, memo: Memo) -> Group:
-    return unite([_of_one(batch, each, memo) for each in batch.some])
+    anybody = memo.think(_think_of_groups, (batch.common, batch.some))
+    personal = {each: memo.think(_think_of_group, (batch.own, each)) for each in batch.personal}
+    return unite([personal.get(each, group) for each, group in zip(batch.some, anybody, strict=True)])
 
 
-def _of_one(batch: Batch, virtual_service: ResolvedVirtualService, memo: Memo) -> Group:
-    around = batch.own if virtual_service in batch.personal else batch.common
-    return memo.think(_think_of_group, (around, virtual_service))
+def _think_of_groups(inputs: tuple[Surroundings, tuple[ResolvedVirtualService, ...]], memo: Memo) -> tuple[Group, ...]:
+    around, some = inputs
+    return tuple([memo.think(_think_of_group, (around, each)) for each in some])
 
 
 def batches(virtual_services: tuple[ResolvedVirtualService, ...]) -> Iterator[tuple[ResolvedVirtualService, ...]]:

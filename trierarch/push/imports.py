@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from trierarch.config.hosts import MESH_GATEWAY
@@ -72,6 +73,8 @@ def imported_services(
 ) -> tuple[Service, ...]:
     """The services of a listener of a proxy in `namespace`, in the order of the candidates."""
     found = list(_matching(hosts, port, _candidates(hosts, namespace, services), derived))
+    if len({service.hostname for service in found}) == len(found):
+        return tuple(found)
     chosen = _namespace_by_host(found, namespace)
     return tuple(service for service in found if chosen[service.hostname] == service.namespace)
 
@@ -140,14 +143,24 @@ def destination_services(
     services: Services,
     derived: Derived,
     before: Reached,
+    changed: frozenset[str],
 ) -> Reached:
     """The services that imported virtual services send to, with the ports that they name. `before`: the same for some
-    of them, found with the same port, namespace and services.
+    of them, found with the same port and namespace, where the services of all hosts but the `changed` ones were as now.
     """
     return {
-        each: before[each] if each in before else tuple(_destinations(each, port, namespace, services, derived))
+        each: before[each]
+        if each in before and not (changed and any(host in changed for host, _ in each.destinations_for(namespace)))
+        else tuple(_destinations(each, port, namespace, services, derived))
         for each in virtual_services
     }
+
+
+@lru_cache(maxsize=2)
+def changed_hosts(old: Services, new: Services) -> frozenset[str]:
+    """The hosts that mean other services now. Remembered, since the scopes of all namespaces ask again."""
+    hosts = old.by_host.keys() | new.by_host.keys()
+    return frozenset(host for host in hosts if old.by_host.get(host) != new.by_host.get(host))
 
 
 def _destinations(

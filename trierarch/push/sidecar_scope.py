@@ -21,6 +21,7 @@ from trierarch.push.egress_hosts import EVERYTHING, is_egress_host, parse_egress
 from trierarch.push.imports import (
     Derived,
     Reached,
+    changed_hosts,
     destination_services,
     imported_services,
     imported_virtual_services,
@@ -277,15 +278,16 @@ def _reached(
 ) -> Steps[tuple[Reached, ...]]:
     """The destinations of the virtual services of each listener."""
     old = before.memo.inputs
-    comparable = old is not None and old.sidecar is inputs.sidecar and old.services is inputs.services
+    comparable = old is not None and old.sidecar is inputs.sidecar
+    changed = changed_hosts(old.services, inputs.services) if old is not None and comparable else frozenset()
     reached = []
     for index, each in enumerate(egress):
         known: Reached = before.memo.reached[index] if comparable else {}
-        if comparable and each is before.egress[index]:
+        if comparable and not changed and each is before.egress[index]:
             reached.append(known)
             continue
         found = destination_services(
-            each.virtual_services, each.port, inputs.key.namespace, inputs.services, derived, known
+            each.virtual_services, each.port, inputs.key.namespace, inputs.services, derived, known, changed
         )
         reached.append(found)
         yield
