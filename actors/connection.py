@@ -45,7 +45,7 @@ from actors.messages import (
 from actors.own_certificate import CertificateTerms, OwnCertificate
 from actors.ports import StreamClosed
 from actors.slot import Slot, push_record, sent_record
-from protocol.errors import LocalError, RemoteError
+from protocol.errors import RemoteError
 from protocol.xds.bounds import NameBounds
 from protocol.xds.events import Acked, Asked, Event, Nacked, NotServed, StaleNonce, Unsubscribed
 from protocol.xds.session import HEALTH
@@ -354,7 +354,8 @@ class Connection:
             lambda reply: Generate(view=place.view, scope=place.scope, context=place.context, types=types, reply=reply),
         )
         if isinstance(answer, GenerationFailed):
-            raise LocalError(f"there is no configuration for {self._slot.name}: {answer.reason}")
+            self._outlets.metrics.internal_errors.inc()
+            raise RemoteError(UNAVAILABLE, f"no configuration can be generated: {answer.reason}")
         for url in types:  # what is new to a client it is mostly sent whole
             for _ in self._slot.session.dialect.prepare(url, answer[url]):
                 await trio.lowlevel.checkpoint()

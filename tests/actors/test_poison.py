@@ -34,6 +34,10 @@ async def test_a_client_that_cannot_be_served_is_sent_away(nursery, curse, lines
     mesh.edit(routing(2))
     await mesh.settle()
     assert cursed.streams > 2
+    assert (cursed.status.code, cursed.status.message) == (
+        14,
+        "no configuration can be generated: ZeroDivisionError: a bug",
+    )
     assert (well.streams, mesh.restarts()) == (1, {})
     mesh.envoys.remove(cursed)
     mesh.check()
