@@ -27,6 +27,7 @@ from tests.envoy.test_connection_settings import EVERYTHING as EVERY_SETTING
 from tests.envoy.test_connection_settings import of_the_mesh
 from tests.envoy.test_listeners_inbound import INGRESS, TARGETS
 from trierarch.config.mesh_config import MeshOutboundMode, MeshOutboundTrafficPolicy
+from trierarch.envoy.bootstrap import RUNTIME
 from trierarch.push.model import Resolution
 from trierarch.push.proxy import Interception, IPMode
 from trierarch.push.routing import Semantics
@@ -108,6 +109,7 @@ def _bootstrap(found: list[dict]) -> dict:
         "grpc_services": [{"envoy_grpc": {"cluster_name": "control"}}],
     }
     return {
+        "layered_runtime": dict(RUNTIME),
         "node": {"id": "test", "cluster": "test"},
         "dynamic_resources": {"ads_config": grpc},
         "static_resources": {

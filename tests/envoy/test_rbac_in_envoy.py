@@ -61,6 +61,9 @@ RULE = f"""
   - {{key: connection.sni, values: {VALUES}, notValues: [b]}}
   - {{key: 'experimental.envoy.filters.http.lua[a]', values: [a, '[b]', '*'], notValues: ['[c*]']}}
 """
+LONG_RULE = (
+    f"- from: [{{source: {{serviceAccounts: [{'n' * 63}/{'a' * 253}]}}}}, {{source: {{namespaces: [{'n' * 63}]}}}}]"
+)
 CUSTOM_RULE = "- {to: [{operation: {paths: ['/a/{*}']}}], when: [{key: 'request.headers[x]', values: [y]}]}"
 
 
@@ -76,6 +79,7 @@ def _indented(text: str) -> str:
 
 POLICIES = {
     "everything": [policy(action.lower(), action, RULE) for action in ("AUDIT", "DENY", "ALLOW")],
+    "long names": [policy("deny", "DENY", LONG_RULE)],
     "tried": [policy(action.lower(), action, RULE, tried=True) for action in ("DENY", "ALLOW")],
     "nothing": ["AuthorizationPolicy shop/nothing: {}"],
     "grpc": [policy("ask", "CUSTOM", CUSTOM_RULE, provider="provider: {name: grpc}\n")],

@@ -31,6 +31,13 @@ MANY = 100_000
 CONTROL_PLANE_NAME = "istiod.istio-system.svc"
 """The name in the control plane's certificate."""
 
+RUNTIME: Mapping[str, Plain] = {
+    "layers": [{"name": "regular expressions", "static_layer": {"re2.max_program_size.error_level": 32_768}}]
+}
+"""By itself Envoy refuses whatever has a regular expression of more than a hundred steps. Those for names in policies
+have more, and so may those that users write in routes; the number is that of Istio's own bootstrap.
+"""
+
 _HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _ADS: Mapping[str, Plain] = {"ads": {}, "initial_fetch_timeout": "0s", "resource_api_version": "V3"}
 
@@ -92,6 +99,7 @@ def build_bootstrap(
         "node": _node(node_id, service_cluster, metadata or {}, locality),
         "dynamic_resources": _dynamic_resources(delta, service),
         "static_resources": {"clusters": clusters},
+        "layered_runtime": dict(RUNTIME),
         "stats_config": build_stats_config(),
     }
     if admin:
