@@ -131,6 +131,30 @@ def test_a_second_provider_needs_the_switch():
     assert [each.authorizer for each in applying(*given, several_authorizers=True).custom] == [NOBODY, NOBODY]
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "meet"),
+    [
+        ("shop", "shop", True),
+        ("shop", "istio-system", True),
+        ("shop", "bank", False),
+        ("shop, {app: web}", "shop, {version: v1}", True),
+        ("shop, {app: web}", "shop, {app: db}", False),
+    ],
+)
+def test_policies_that_may_ask_two_providers_for_one_workload_are_told(one, other, meet):
+    """Each of the two, unless the switch is on."""
+    given = [OPA, mesh(*(GRPC.format(name, "opa.policy.svc.cluster.local", 9191) for name in ("one", "two")))]
+    for name, place in (("one", one), ("two", other)):
+        namespace, _, labels = place.partition(", ")
+        attached = f"selector: {{matchLabels: {labels}}}, " if labels else ""
+        spec = f"{{{attached}action: CUSTOM, provider: {{name: {name}}}, rules: [{{}}]}}"
+        given.append(f"AuthorizationPolicy {namespace}/{name}: {spec}")
+    told = {remark.key.name for remark in snapshot(*given).authorization.remarks}
+    assert told == ({"one", "two"} if meet else set())
+    switched = ContextSettings(features=Features(several_authorizers=True))
+    assert snapshot(*given, settings=switched).authorization.remarks == ()
+
+
 # --- whom a change concerns ------------------------------------------------------------------------------------------
 SELECTING = "AuthorizationPolicy shop/it: {selector: {matchLabels: {app: web}}, action: %s, rules: [{}]}"
 

@@ -81,8 +81,22 @@ def attach(
     return Attachments(root, groups, by_age)
 
 
+def may_meet(one: Attaching, other: Attaching) -> bool:
+    """Whether some labels are selected by both policies."""
+    labels, others = _wanted(one), _wanted(other)
+    return (
+        labels is not None and others is not None and all(others.get(key, labels[key]) == labels[key] for key in labels)
+    )
+
+
+def _wanted(policy: Attaching) -> Mapping[str, str] | None:
+    """The labels that a policy wants; None: it is for no workloads."""
+    if policy.target_refs or policy.target_ref is not None:
+        return None
+    return {} if policy.selector is None else policy.selector.match_labels
+
+
 def selects(policy: Attaching, labels: AbstractSet[Label]) -> bool:
     """Whether a policy is for workloads with these labels, as far as they are in its namespace."""
-    if policy.target_refs or policy.target_ref is not None:
-        return False
-    return policy.selector is None or policy.selector.match_labels.items() <= labels
+    wanted = _wanted(policy)
+    return wanted is not None and wanted.items() <= labels

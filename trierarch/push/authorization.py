@@ -18,10 +18,10 @@ from trierarch.config.extension_providers import GrpcAuthorizer, HttpAuthorizer
 from trierarch.config.findings import Remark
 from trierarch.config.objects import ConfigObject
 from trierarch.config.validate_authorizers import check_authorizer
-from trierarch.push.attachment import Attachments, attach
+from trierarch.push.attachment import Attachments, attach, may_meet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from trierarch.config.objects import ObjectKey
@@ -118,13 +118,20 @@ def build_authorization(inputs: AuthorizationInputs, previous: Authorization) ->
     several = inputs.mesh.features.several_authorizers
     if (policies, authorizers, several) == (previous.policies, previous.authorizers, previous.several):
         return previous
-    remarks = tuple(_remarks(policies.table.values(), authorizers))
-    return Authorization(policies=policies, authorizers=authorizers, several=several, remarks=remarks)
+    asking = sorted((policy for policy in policies.table.values() if _asks(policy)), key=lambda policy: policy.key)
+    remarks = [*_unasked(asking, authorizers)]
+    if not several:
+        remarks += _rivals(asking, policies.root)
+    return Authorization(policies=policies, authorizers=authorizers, several=several, remarks=tuple(remarks))
 
 
 def provider_name(policy: ConfigObject[AuthorizationPolicy]) -> str:
     """The provider that a CUSTOM policy asks."""
     return policy.spec.provider.name if policy.spec.provider is not None else ""
+
+
+def _asks(policy: ConfigObject[AuthorizationPolicy]) -> bool:
+    return policy.spec.action is Action.CUSTOM
 
 
 def _of_action(policies: Policies, action: Action) -> Policies:
@@ -153,13 +160,33 @@ def _find_authorizer(
     return BadAuthorizer(several if found else f"no service has the name {settings.service}")
 
 
-def _remarks(
-    policies: Iterable[ConfigObject[AuthorizationPolicy]], authorizers: Mapping[str, Authorizer | BadAuthorizer]
+# --- what users are told ---------------------------------------------------------------------------------------------
+def _unasked(
+    asking: Iterable[ConfigObject[AuthorizationPolicy]], authorizers: Mapping[str, Authorizer | BadAuthorizer]
 ) -> Iterator[Remark]:
     """CUSTOM policies whose provider cannot be asked."""
-    for policy in sorted(policies, key=lambda policy: policy.key):
-        if policy.spec.action is Action.CUSTOM:
-            found = authorizers.get(provider_name(policy), NOBODY)
-            if isinstance(found, BadAuthorizer):
-                reason = f"denies what it matches: {found.reason}"
-                yield Remark(origin=policy.origin, key=policy.key, path="spec.provider.name", reason=reason)
+    for policy in asking:
+        found = authorizers.get(provider_name(policy), NOBODY)
+        if isinstance(found, BadAuthorizer):
+            yield _remark(policy, f"denies what it matches: {found.reason}")
+
+
+def _rivals(asking: Sequence[ConfigObject[AuthorizationPolicy]], root: str) -> Iterator[Remark]:
+    """CUSTOM policies that may meet at a workload with one that asks somebody else, where only one may be asked."""
+    for policy in asking:
+        rival = next((each for each in asking if _is_rival(policy, each, root)), None)
+        if rival is not None:
+            name = f"{rival.key.namespace}/{rival.key.name}"
+            yield _remark(policy, f"denies what it matches at workloads of {name} too: {SECOND.reason}")
+
+
+def _is_rival(one: ConfigObject[AuthorizationPolicy], other: ConfigObject[AuthorizationPolicy], root: str) -> bool:
+    """Whether two policies ask different providers, and some workload could have both."""
+    if provider_name(one) == provider_name(other):
+        return False
+    meets = one.key.namespace == other.key.namespace or root in (one.key.namespace, other.key.namespace)
+    return meets and may_meet(one.spec, other.spec)
+
+
+def _remark(policy: ConfigObject[AuthorizationPolicy], reason: str) -> Remark:
+    return Remark(origin=policy.origin, key=policy.key, path="spec.provider.name", reason=reason)
