@@ -44,6 +44,9 @@ PATIENCE = 10.0
 AT_ONCE = 8
 """Lookups under way at a time: each holds a thread, one that was given up on too."""
 
+MOST_NAMES = 500
+"""A mesh has a gateway or two for each of its networks. The answers to all names fit into the mailbox twice."""
+
 LookUp: TypeAlias = "Callable[[str], Awaitable[tuple[str, ...]]]"
 """The addresses of a name, sorted. Raises OSError if there are none."""
 
@@ -146,7 +149,10 @@ class DnsSource:
         """Tell all that is known."""
         await self._tell(self._names.found, full=True)
 
-    async def _want(self, names: frozenset[str]) -> None:
+    async def _want(self, asked_for: frozenset[str]) -> None:
+        names = frozenset(sorted(asked_for)[:MOST_NAMES])
+        if names != asked_for:
+            log.warning("names_left_out", names=len(asked_for) - len(names))
         self._names.wanted = names
         self._lookups.want(names)
         gone = self._names.found.keys() - names

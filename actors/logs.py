@@ -41,6 +41,7 @@ EVENTS: Mapping[str, str] = {
     "source_returned": "A vanished source can be read again.",
     "lookup_failed": "The name of a gateway cannot be looked up; the addresses that it had last (`kept`) stay.",
     "lookup_recovered": "Such a name can be looked up again.",
+    "names_left_out": "There are more names of gateways than are looked up; so many are left out.",
     "keys_fetched": "The keys of an issuer of tokens were fetched, for the first time or after a failure.",
     "keys_unfetched": "Keys cannot be fetched: those that were `kept` stay, or the issuer's tokens are refused.",
     "fetch_failed": "Fetching keys failed by an error of ours: a bug.",

@@ -15,6 +15,7 @@ from actors import (
     aside,
     authority_files,
     ca_service,
+    dns_source,
     folder_scan,
     jwks_source,
     key_fetching,
@@ -208,6 +209,15 @@ KEYS = (
     Row("wait of a snapshot for new keys", seconds(snapshot_builder.HELD), "it goes without them"),
     Row("the same of the first one", seconds(snapshot_builder.HELD_FIRST), "it goes without them"),
 )
+NAMES = (
+    Row(
+        "names of gateways that are looked up",
+        f"{dns_source.MOST_NAMES}",
+        "the last by name are left out, with a warning",
+    ),
+    Row("lookups under way", f"{dns_source.AT_ONCE}", "they wait"),
+    Row("time that one may take", seconds(dns_source.PATIENCE), "the addresses of before stay"),
+)
 TABLES = {
     "Connections": CONNECTIONS,
     "HTTP/2": HTTP2,
@@ -216,6 +226,7 @@ TABLES = {
     "Files": FILES,
     "Identity": IDENTITY,
     "Keys of token issuers": KEYS,
+    "Names of gateways": NAMES,
 }
 INTRODUCTION = """# Limits
 

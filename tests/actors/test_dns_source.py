@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from trio.testing import wait_all_tasks_blocked
 
 from actors import dns_source
-from actors.dns_source import PATIENCE, REFRESH, RETRY, Names
+from actors.dns_source import MOST_NAMES, PATIENCE, REFRESH, RETRY, Names
 from actors.mailbox import Mailbox
 from actors.messages import NamesWanted, ResendAll
 from trierarch.config.resolved_names import key_of
@@ -134,6 +134,21 @@ async def test_everything_is_told_again_when_asked_for(nursery, autojump_clock):
     stage.inbox.post(ResendAll())
     assert await stage.told() == (True, {"a": ("192.0.2.1",)}, set())
     assert trio.current_time() == 0
+
+
+async def test_more_names_than_any_mesh_has(nursery, autojump_clock, lines):
+    """So many are looked up, and it is said that there are more: whoever writes them cannot bring the source down."""
+    many = [f"{number:04}.example" for number in range(MOST_NAMES + 7)]
+    resolver = Resolver(**dict.fromkeys(many, ("192.0.2.1",)))
+    stage = Stage(resolver)
+    await nursery.start(stage.start)
+    await stage.told()
+    stage.want(*many)
+    found = {}
+    while len(found) < MOST_NAMES:
+        found |= (await stage.told())[1]
+    assert sorted(found) == many[:MOST_NAMES]
+    assert [line["names"] for line in lines if line["event"] == "names_left_out"] == [7]
 
 
 async def test_its_successor_knows_what_it_knew(nursery, autojump_clock):
