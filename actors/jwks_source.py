@@ -112,6 +112,7 @@ class Fetches:
     async def _try(self, location: KeyLocation) -> JsonWebKeySet:
         """One fetch. A bug that one location brings to light would come to light again after every restart."""
         async with self._limit:
+            await trio.lowlevel.checkpoint_if_cancelled()  # what is not wanted any more has no patience
             patience = min(self._key_sets.wanted[location], LONGEST_PATIENCE)
             outcome = await attempt(partial(self._outlets.fetch, location, patience))
         if not isinstance(outcome, Crashed):

@@ -166,6 +166,19 @@ async def test_what_is_not_wanted_any_more_is_gone(stage, autojump_clock):
     assert await stage.quiet()
 
 
+@pytest.mark.parametrize("moment", range(8))
+async def test_what_is_wanted_may_change_at_any_step(stage, autojump_clock, moment):
+    """Also while a fetch is about to begin: it does not begin, and nobody else is disturbed."""
+    stage.want(A)
+    for _ in range(moment):
+        await trio.lowlevel.checkpoint()
+    stage.want()
+    await wait_all_tasks_blocked()
+    stage.want(B)
+    while (await stage.told())[1] != {B.url: CLOSED}:
+        pass
+
+
 async def test_everything_is_told_again_when_asked_for(stage, autojump_clock):
     """Also while a fetch is under way."""
     stage.issuers.answers[B] = None
