@@ -164,6 +164,11 @@ def test_an_agent_must_run_in_the_pod_of_its_token(pod):
     assert "not bound to a pod" in objection(caller=replace(AGENT, pod=pod))
 
 
+def test_an_agent_acts_only_for_its_own_trust_domain():
+    """Another mesh may have the same root: its names are not given away by an agent of this one."""
+    assert "another trust domain" in objection("spiffe://far.example/ns/shop/sa/alice")
+
+
 @pytest.mark.parametrize("wanted", ["alice", "spiffe://cluster.local/ns/shop", "istiod.istio-system.svc"])
 def test_only_identities_of_accounts_can_be_asked_for(wanted):
     """Not the name of the control plane itself, for instance."""

@@ -155,7 +155,9 @@ def test_no_token(authorization):
     assert authenticator()(shown(authorization), MOMENT) == Unproved("no token")
 
 
-@pytest.mark.parametrize("subject", ["alice", "system:serviceaccount:shop", f"{SUBJECT}:x", "system:node::a", None, 7])
+@pytest.mark.parametrize(
+    "subject", ["alice", "system:serviceaccount:shop", f"{SUBJECT}:x", f"{SUBJECT}/ns/bank", "system:node::a", None, 7]
+)
 def test_only_service_accounts(subject):
     """People and nodes have no place in a mesh."""
     verdict = authenticator()(shown("Bearer " + token(sub=subject)), MOMENT)

@@ -104,9 +104,12 @@ def by_client_certificate(shown: Credentials, moment: Moment) -> Caller | Unprov
 
 
 def service_account(trust_domain: str, subject: str) -> SpiffeId | None:
-    """The identity of `system:serviceaccount:<namespace>:<name>`, as Kubernetes calls it; None for anything else."""
+    """The identity of `system:serviceaccount:<namespace>:<name>`, as Kubernetes calls it; None for anything else.
+
+    A slash would make it a longer path, in which policies might find another namespace.
+    """
     match subject.split(":"):
-        case ["system", "serviceaccount", namespace, name] if namespace and name:
+        case ["system", "serviceaccount", namespace, name] if namespace and name and "/" not in subject:
             return SpiffeId(trust_domain, namespace, name)
         case _:
             return None

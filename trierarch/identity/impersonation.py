@@ -1,7 +1,7 @@
 """Who may ask for another's certificate: the agent of a node, for the pods on its node (platform.md §1.2).
 
-Three things must be so: its account is one that the settings trust; it runs in the very pod that its token is bound to;
-and a pod of the wanted account runs on the same node.
+Its account must be one that the settings trust, it must run in the very pod that its token is bound to, and a pod of
+the wanted account, whose identity is of the same trust domain, must run on the same node.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ def find_objection(
         return "the wanted identity is no SPIFFE identity of a service account"
     if not accounts:
         return "its account is not trusted to act for others"
+    if identity.trust_domain != accounts[0].trust_domain:
+        return "the wanted identity is of another trust domain"
     node = _node_of(caller, accounts[0], view, cluster)
     if node is None:
         return "its token is not bound to a pod that runs"
