@@ -18,7 +18,7 @@ import trio
 from actors.logs import get_logger
 from actors.mailbox import ask
 from actors.messages import AuthorityChanged, IssuedIdentity, IssueIdentity, RootsAsked, SigningRefused
-from actors.serving_tls import build_context
+from actors.serving_tls import ServingCertificate, build_context
 from trierarch.identity.renewal import seconds_to_renewal
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Rotor:
         self._inbox = inbox
         self._outlets = outlets
         self._number = -1
-        self._read: tuple[bytes, ...] = ()
+        self._found: ServingCertificate | None = None
         self._complaint = ""
 
     async def obtain(self, names: tuple[str, ...]) -> None:
@@ -124,7 +124,7 @@ class Rotor:
                 self._complain(reason)
                 await trio.sleep(RETRY)
             case IssuedIdentity():
-                self._serve(answer.key_pem, answer.chain_pem, answer.roots_pem, names=names, expires=answer.not_after)
+                self._serve(_issued(answer), names=names, expires=answer.not_after)
                 self._number = answer.number
                 await self._news(self._life(answer))
 
@@ -132,10 +132,10 @@ class Rotor:
         """Serve with what the files hold, if that is new, and return when it is time to look again."""
         trusted: AuthorityChanged = await ask(self._outlets.authority, lambda reply: RootsAsked(reply=reply))
         try:
-            read = (trusted.roots_pem, *_read(files))
-            if read != self._read:
-                authority, certificate, key, *roots = self._read = read
-                self._serve(key, certificate, b"\n".join((authority, *roots)), file=str(files.certificate))
+            found = _read(files, trusted)
+            if found != self._found:
+                self._found = found
+                self._serve(found, file=str(files.certificate))
         except (OSError, ValueError) as error:
             self._complain(str(error))
         self._number = trusted.number
@@ -146,8 +146,8 @@ class Rotor:
             log.warning("serving_certificate_refused", reason=reason)
         self._complaint = reason
 
-    def _serve(self, key: bytes, chain: bytes, roots: bytes, **about: object) -> None:
-        self._outlets.tls.change(build_context(key=key, chain=chain, roots=roots))
+    def _serve(self, certificate: ServingCertificate, **about: object) -> None:
+        self._outlets.tls.change(build_context(certificate))
         self._complaint = ""
         log.info("serving_certificate_changed", **about)
 
@@ -162,7 +162,18 @@ class Rotor:
                 pass
 
 
-def _read(files: FromFiles) -> tuple[bytes, ...]:
-    """Three small files at most: a thread would cost more."""
-    paths = (files.certificate, files.key, *([files.roots] if files.roots else []))
-    return tuple(path.read_bytes() for path in paths)
+def _issued(answer: IssuedIdentity) -> ServingCertificate:
+    return ServingCertificate(
+        key=answer.key_pem, chain=answer.chain_pem, roots=answer.roots_pem, revoked=answer.crl_pem
+    )
+
+
+def _read(files: FromFiles, trusted: AuthorityChanged) -> ServingCertificate:
+    """What the files hold, beside what the mesh's own authority says. They are small: a thread would cost more."""
+    further = files.roots.read_bytes() if files.roots else b""
+    return ServingCertificate(
+        key=files.key.read_bytes(),
+        chain=files.certificate.read_bytes(),
+        roots=trusted.roots_pem + b"\n" + further,
+        revoked=trusted.crl_pem,
+    )

@@ -10,6 +10,7 @@ import os
 import ssl
 import tempfile
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import trio
@@ -42,18 +43,34 @@ class ServingTls:
         return self._context
 
 
-def build_context(*, key: bytes, chain: bytes, roots: bytes) -> ssl.SSLContext:
-    """A server's context from PEM: TLS 1.2 or newer, HTTP/2, and a client's certificate is verified if it gives one.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingCertificate:
+    """What a server shows and whom it believes, as PEM. `roots` verify the clients' certificates. If there are lists of
+    `revoked` ones, one of whoever issued a client's has to be among them.
+    """
 
-    `roots` verify the clients. Raises ssl.SSLError for what is no certificate, or whose key is another's.
+    key: bytes = field(repr=False)
+    chain: bytes
+    roots: bytes
+    revoked: bytes = b""
+
+
+def build_context(certificate: ServingCertificate) -> ssl.SSLContext:
+    """A server's context: TLS 1.2 or newer, HTTP/2, and a client's certificate is verified if it gives one.
+
+    Raises ssl.SSLError for what is no certificate, or whose key is another's.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(CIPHERS)
     context.set_alpn_protocols(["h2"])
     context.verify_mode = ssl.CERT_OPTIONAL
-    context.load_verify_locations(cadata=roots.decode())
-    with secret_file(chain + key) as path:
+    context.load_verify_locations(cadata=certificate.roots.decode())
+    if certificate.revoked:
+        context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_LEAF
+        with secret_file(certificate.revoked) as path:
+            context.load_verify_locations(path)
+    with secret_file(certificate.chain + certificate.key) as path:
         context.load_cert_chain(path)
     return context
 
@@ -62,7 +79,7 @@ def build_context(*, key: bytes, chain: bytes, roots: bytes) -> ssl.SSLContext:
 def secret_file(content: bytes) -> Iterator[str]:
     """The path of a file with this content that nobody else can read and that is gone afterwards.
 
-    OpenSSL reads keys from files only. Where the system can, the file is in memory.
+    OpenSSL reads keys, and lists of revoked certificates, from files only. Where the system can, the file is in memory.
     """
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("certificate"), "wb") as file:

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from actors.grpc import Server
-from actors.serving_tls import ServingTls, build_context, secret_file
+from actors.serving_tls import ServingCertificate, ServingTls, build_context, secret_file
 from protocol.errors import LocalError
 from tests.envoy.certificates import CERTIFICATE, KEY, ROOTS, Authority
 
@@ -34,7 +34,7 @@ class Plane:
         """Serve with a new certificate."""
         authority.issue(IDENTITY, self.folder / "server", NAME)
         key, chain, roots = ((self.folder / "server" / name).read_bytes() for name in (KEY, CERTIFICATE, ROOTS))
-        self.tls.change(build_context(key=key, chain=chain, roots=roots))
+        self.tls.change(build_context(ServingCertificate(key=key, chain=chain, roots=roots)))
 
     async def start(self, nursery, handler) -> None:
         """Serve one method."""
@@ -155,8 +155,10 @@ def test_a_key_that_is_another_s(tmp_path):
     for name in ("a", "b"):
         authority.issue(IDENTITY, tmp_path / name, NAME)
     key, chain, roots = (tmp_path / "a" / KEY, tmp_path / "b" / CERTIFICATE, tmp_path / "b" / ROOTS)
+    certificate = ServingCertificate(key=key.read_bytes(), chain=chain.read_bytes(), roots=roots.read_bytes())
     with pytest.raises(ssl.SSLError):
-        build_context(key=key.read_bytes(), chain=chain.read_bytes(), roots=roots.read_bytes())
+        build_context(certificate)
+    assert "PRIVATE" not in repr(certificate)
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
