@@ -72,12 +72,6 @@ def text_field(field: int, text: str) -> bytes:
     return length_delimited(field, text.encode()) if text else b""
 
 
-def any_field(field: int, type_url: str, body: bytes) -> bytes:
-    """A field that holds a google.protobuf.Any: type_url 1, value 2."""
-    opening = _open_any(type_url, len(body))
-    return tag(field, DELIMITED) + varint(len(opening) + len(body)) + opening + body
-
-
 def _open_any(type_url: str, size: int) -> bytes:
     """An Any up to the bytes of its value, which are so many."""
     return _VALUES[type_url] + varint(size) if size else text_field(1, type_url)
@@ -185,40 +179,22 @@ class SharedFields:
 
 
 # --- responses -------------------------------------------------------------------------------------------------------
-def control_plane_field(identifier: str) -> bytes:
-    """DiscoveryResponse.control_plane (6): a ControlPlane with identifier 1. Make it once, pass it to all."""
-    return length_delimited(6, text_field(1, identifier))
-
-
-def delta_control_plane_field(identifier: str) -> bytes:
-    """DeltaDiscoveryResponse.control_plane (7): a ControlPlane with identifier 1."""
-    return length_delimited(7, text_field(1, identifier))
-
-
-def sotw_response(
-    *, type_url: str, version: str, nonce: str, fields: Iterable[bytes], control_plane: bytes = b""
-) -> tuple[bytes, ...]:
-    """A DiscoveryResponse: version_info 1, resources 2 (`fields`), type_url 4, nonce 5, control_plane 6.
+def sotw_response(*, type_url: str, version: str, nonce: str, fields: Iterable[bytes]) -> tuple[bytes, ...]:
+    """A DiscoveryResponse: version_info 1, resources 2 (`fields`), type_url 4, nonce 5.
 
     `fields` are buffers from `sotw_resource_field` or `SharedFields`.
     """
-    closing = text_field(4, type_url) + text_field(5, nonce) + control_plane
+    closing = text_field(4, type_url) + text_field(5, nonce)
     return tuple(filter(None, (text_field(1, version), *fields, closing)))
 
 
 def delta_response(
-    *,
-    type_url: str,
-    version: str,
-    nonce: str,
-    fields: Iterable[bytes],
-    removed: Iterable[str] = (),
-    control_plane: bytes = b"",
+    *, type_url: str, version: str, nonce: str, fields: Iterable[bytes], removed: Iterable[str] = ()
 ) -> tuple[bytes, ...]:
-    """A DeltaDiscoveryResponse: system_version_info 1, resources 2 (`fields`), type_url 4, nonce 5, removed 6, 7.
+    """A DeltaDiscoveryResponse: system_version_info 1, resources 2 (`fields`), type_url 4, nonce 5, removed 6.
 
-    `fields` are buffers from `delta_resource_field` or `SharedFields`; 7 is control_plane.
+    `fields` are buffers from `delta_resource_field` or `SharedFields`.
     """
     gone = b"".join(length_delimited(6, name.encode()) for name in removed)
-    closing = text_field(4, type_url) + text_field(5, nonce) + gone + control_plane
+    closing = text_field(4, type_url) + text_field(5, nonce) + gone
     return tuple(filter(None, (text_field(1, version), *fields, closing)))

@@ -7,14 +7,12 @@ import gc
 import betterproto2
 import pytest
 from envoy.service.discovery.v3 import discovery_pb2
-from google.protobuf import any_pb2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol import wire
 from protocol.codec import decode, encode
 from protocol.errors import LocalError
-from protocol.proto.envoy.config.core.v3 import ControlPlane
 from protocol.proto.envoy.service.discovery.v3 import DeltaDiscoveryResponse, DiscoveryResponse
 from protocol.proto.envoy.service.discovery.v3 import Resource as DeltaResource
 from protocol.proto.google.protobuf import Any as PackedMessage
@@ -44,26 +42,17 @@ def test_a_varint_beyond_64_bits_is_our_own_fault(number: int) -> None:
         wire.varint(number)
 
 
-@REPEATABLE
-@given(st.text(), BODIES)
-def test_an_any_field_is_the_message_that_google_writes(type_url: str, body: bytes) -> None:
-    """Whatever is empty in an Any is left out, as in Google's bytes."""
-    message = any_pb2.Any(type_url=type_url, value=body).SerializeToString()
-    assert wire.any_field(2, type_url, body) == wire.length_delimited(2, message)
-
-
 # --- responses --------------------------------------------------------------------------------------------------------
 def sotw(resources: list[Resource], **header: str) -> tuple[bytes, ...]:
     """A response spliced from single resources."""
     fields = [buffer for resource in resources for buffer in wire.sotw_resource_field(CLUSTER, resource)]
-    return wire.sotw_response(type_url=CLUSTER, fields=fields, control_plane=wire.control_plane_field("us"), **header)
+    return wire.sotw_response(type_url=CLUSTER, fields=fields, **header)
 
 
 def delta(resources: list[Resource], removed: list[str], **header: str) -> tuple[bytes, ...]:
     """A delta response spliced from single resources."""
     fields = [buffer for resource in resources for buffer in wire.delta_resource_field(CLUSTER, resource)]
-    control_plane = wire.delta_control_plane_field("us")
-    return wire.delta_response(type_url=CLUSTER, fields=fields, removed=removed, control_plane=control_plane, **header)
+    return wire.delta_response(type_url=CLUSTER, fields=fields, removed=removed, **header)
 
 
 @REPEATABLE
@@ -75,7 +64,6 @@ def test_a_spliced_response_is_what_both_libraries_write(resources: list[Resourc
         nonce=nonce,
         type_url=CLUSTER,
         resources=[PackedMessage(type_url=CLUSTER, value=resource.body) for resource in resources],
-        control_plane=ControlPlane(identifier="us"),
     )
     joined = b"".join(sotw(resources, version=version, nonce=nonce))
     assert joined == encode(ours) == bytes(ours)
@@ -101,7 +89,6 @@ def test_a_spliced_delta_response_is_what_google_writes(
             for resource in resources
         ],
         removed_resources=removed,
-        control_plane=ControlPlane(identifier="us"),
     )
     joined = b"".join(delta(resources, removed, version=version, nonce=nonce))
     assert joined == encode(ours)

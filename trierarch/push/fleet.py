@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from trierarch.push.proxy import Proxy
     from trierarch.push.request import PushRequest
-    from trierarch.push.view import ScopeKey
 
 
 @dataclass(slots=True)
@@ -95,10 +94,6 @@ class Fleet:
     def types(self, view: View) -> frozenset[str]:
         """All types that some member of a view watches."""
         return union(member.types for member in self.members(view))
-
-    def scope_keys(self) -> frozenset[ScopeKey]:
-        """The Sidecar scopes that are in use."""
-        return frozenset(view.outbound.scope for view in self._by_view)
 
     def _unplace(self, member: Member) -> None:
         if member.view is not None:
