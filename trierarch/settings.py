@@ -317,9 +317,6 @@ class Settings:
         "inbound chains of services beside those of Sidecar ingress",
         variable="PILOT_ALLOW_SIDECAR_SERVICE_INBOUND_LISTENER_MERGE",
     )
-    enhanced_rule_merge: bool = setting(
-        True, parse_bool, "merge DestinationRules of one host", variable="ENABLE_ENHANCED_DESTINATIONRULE_MERGE"
-    )
     http10: bool = setting(False, parse_bool, "accept HTTP/1.0", variable="PILOT_HTTP10")
     skip_trust_domain_check: bool = setting(
         False,

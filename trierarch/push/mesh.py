@@ -44,7 +44,6 @@ class Features:
     redis_filter: bool = False
     mysql_filter: bool = False
     inbound_listener_merge: bool = False
-    enhanced_rule_merge: bool = True
     http10: bool = False
     skip_trust_domain_check: bool = False
     several_authorizers: bool = False
