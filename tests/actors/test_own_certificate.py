@@ -102,10 +102,12 @@ async def test_a_client_that_proved_nothing_gets_nothing(nursery, autojump_clock
     assert [line["event"] for line in lines].count("secrets_withheld") == 1
 
 
-@pytest.mark.parametrize("source", ["files", "none"])
-async def test_who_has_certificates_elsewhere_gets_none(nursery, autojump_clock, source):
-    """A key is not made for a proxy that did not say that it wants it from here."""
-    stage = await start(nursery, IDENTITY, node=encode_node(ID, TRIERARCH_SDS=source))
+@pytest.mark.parametrize(
+    "metadata", [{"TRIERARCH_SDS": "files"}, {"TRIERARCH_SDS": "none"}, {}, {"ISTIO_VERSION": "1.28.0"}]
+)
+async def test_who_has_certificates_elsewhere_gets_none(nursery, autojump_clock, metadata):
+    """A key is not made for a proxy that did not say that it wants it from here, nor for one with an agent."""
+    stage = await start(nursery, IDENTITY, node=encode_node(ID, **metadata))
     assert (await stage.settle(), stage.authority.issued) == ({}, [])
 
 
