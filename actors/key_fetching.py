@@ -1,7 +1,7 @@
 """Fetches the keys of token issuers over HTTP(S), within bounds: of time, of size, of redirects, of whom is asked.
 
 Where keys are is said by whoever may write policies, and the control plane may reach what they may not: so addresses
-are looked at before they are connected to. Link-local ones, where clouds tell their machines secrets, are never asked.
+are looked at before they are connected to. Where clouds tell their machines secrets is never asked.
 Whatever goes wrong is a `NoKeys` with words for people. A connection serves one request.
 """
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 MOST_REDIRECTS = 5
 MOST_ADDRESSES = 4
 """Addresses of a host that are tried, one after the other."""
+
+METADATA_SERVICES = frozenset(map(ip_address, ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200")))
+"""Where clouds tell their machines secrets at addresses that are not link-local: Amazon's, Google's, Alibaba's."""
 
 LONGEST_ANSWER = LONGEST_BODY + 64 * 1024
 """Bytes of an answer with its head."""
@@ -169,7 +172,7 @@ class CarefulNetwork(httpcore.AsyncNetworkBackend):
 
     def may_ask(self, address: Address) -> bool:
         """Whether an address may be connected to."""
-        if address.is_link_local or address.is_multicast or address.is_unspecified:
+        if address.is_link_local or address.is_multicast or address.is_unspecified or address in METADATA_SERVICES:
             return False
         return not any(address in network for network in self._blocked)
 

@@ -116,7 +116,10 @@ async def test_nothing_leads_away_from_tls(tmp_path):
         assert (await refusal(server.url("/"), fetcher=fetcher)).startswith("it leads away from TLS")
 
 
-@pytest.mark.parametrize("host", ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "0.0.0.0", "224.0.0.1"])
+@pytest.mark.parametrize(
+    "host",
+    ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "[fd00:ec2::254]", "0.0.0.0", "224.0.0.1"],
+)
 async def test_some_addresses_are_never_asked(host):
     """Where clouds tell their machines secrets, and where nobody in particular is."""
     assert "must not be asked" in await refusal(f"http://{host}/latest/meta-data")
