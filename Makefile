@@ -51,8 +51,8 @@ slow: $(VENV)/.ready  ## the tests that take longer
 envoy: setup  ## the tests with real Envoys
 	@TRIERARCH_ENVOY=$(abspath $(ENVOY)) $(BIN)/pytest -q -m "envoy and not chaos"
 
-envoy-sweep: setup  ## every known configuration is accepted by a real Envoy: make envoy-sweep [CASES=dir]
-	@$(if $(CASES),TRIERARCH_CASES=$(CASES)) $(BIN)/python -m tests.e2e.sweep --envoy $(ENVOY)
+envoy-sweep: setup  ## every known configuration is accepted by a real Envoy: make envoy-sweep [CASES=dir] [MUTATED=seed]
+	@$(if $(CASES),TRIERARCH_CASES=$(CASES)) $(BIN)/python -m tests.e2e.sweep --envoy $(ENVOY) $(if $(MUTATED),--mutated $(MUTATED))
 
 chaos: setup  ## actors are killed while real Envoys carry requests
 	@TRIERARCH_ENVOY=$(abspath $(ENVOY)) $(BIN)/pytest -q -m chaos

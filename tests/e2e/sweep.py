@@ -1,6 +1,6 @@
 """Shows every known configuration to real Envoys, which must take all of it.
 
-    python -m tests.e2e.sweep --envoy PATH [--filter TEXT] [--share N] [--json FILE]
+    python -m tests.e2e.sweep --envoy PATH [--filter TEXT] [--share N] [--mutated SEED] [--json FILE]
 
 Each mesh that `sweep_configurations` knows is generated for each sidecar that it names, as a stock Envoy with
 certificates over ADS and as one without. For either there is one Envoy, which is served one configuration after
@@ -18,6 +18,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 import trio
@@ -25,7 +26,7 @@ import trio
 from tests.conformance.answers import TYPES, generate_all
 from tests.conformance.cases import Case, Document, build_client, build_snapshot, shared_folder
 from tests.e2e.shops import next_network
-from tests.e2e.sweep_configurations import load_configurations
+from tests.e2e.sweep_configurations import load_configurations, mutated
 from tests.e2e.sweep_stage import Audience, open_audience
 from trierarch.push.proxy import Capabilities, Proxy, SecretSource
 
@@ -136,6 +137,8 @@ def main() -> int:
     options = _options()
     cases = [each for each in load_configurations() if is_in_share(each, options.share)]
     cases = [each for each in cases if options.filter in str(each)]
+    if options.mutated is not None:
+        cases = [mutated(each, Random(f"{options.mutated} {each}")) for each in cases]
     if not cases:
         print(f"no configurations at {shared_folder()}: set TRIERARCH_CASES to where they are")
         return 0
@@ -153,6 +156,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--envoy", type=Path, required=True, help="the binary")
     parser.add_argument("--filter", default="", help="only configurations whose family/name contains this")
     parser.add_argument("--share", type=int, default=1, help="one in so many, chosen by hash")
+    parser.add_argument("--mutated", type=int, help="change objects of each mesh at random; the same for each seed")
     parser.add_argument("--json", type=Path, help="write what was refused")
     return parser.parse_args()
 

@@ -7,6 +7,7 @@ lies on top of the Services and workloads of its folder: a VirtualService alone 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import yaml
@@ -15,10 +16,12 @@ from tests.conformance.cases import CONFIG_CLUSTER, Case, conformance_folder, lo
 from tests.conformance.simulations import read_simulation
 from tests.conformance.yaml_documents import load_documents
 from tests.e2e.mesh_objects import Document, build_pod, build_slice, key_of
+from tests.fuzz.mutation import mutate_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
+    from random import Random
 
 _WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet")
 _BASE = ("Service", "ServiceAccount", "Namespace", *_WORKLOADS)
@@ -31,6 +34,24 @@ def load_configurations() -> Iterator[Case]:
     yield from load_cases(shared_folder(), frozenset())
     yield from load_simulations(conformance_folder("simulation") / "inputs.json")
     yield from load_samples(conformance_folder("samples"))
+
+
+def mutated(case: Case, random: Random) -> Case:
+    """The same mesh with about half of its objects changed at random: what nobody has thought of writing."""
+    objects = {
+        cluster: tuple(_mutated(document, documents, random) for document in documents)
+        for cluster, documents in case.objects.items()
+    }
+    return replace(case, objects=objects)
+
+
+def _mutated(document: Document, others: Sequence[Document], random: Random) -> Document:
+    """A document that may have changed, but is still an object."""
+    if random.random() < 0.5:
+        return document
+    changed = mutate_document(random, document, others)
+    is_object = isinstance(changed, dict) and "kind" in changed and isinstance(changed.get("metadata"), dict)
+    return changed if is_object else document
 
 
 def load_simulations(file: Path) -> Iterator[Case]:
