@@ -114,7 +114,6 @@ def test_what_is_no_key_for_signatures_is_skipped():
         public_jwk("enc", use="enc"),
         {"kty": "oct", "k": "c2VjcmV0", "kid": "shared"},
         {"kty": "new"},
-        "text",
         private,
         public_jwk("good"),
     ]

@@ -6,7 +6,6 @@ does not verify yields a reason, never an exception: tokens come from anybody. A
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
+from trierarch.config import json_web_keys
 from trierarch.identity.authenticate import (
     Caller,
     Credentials,
@@ -80,25 +80,18 @@ KeySet: TypeAlias = tuple[TokenKey, ...]
 
 def read_keys(jwks: bytes) -> KeySet:
     """The keys of a JWKS (RFC 7517) that verify signatures. Raises ValueError if it is none or has no such key."""
-    try:
-        document = json.loads(jwks)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    entries = document.get("keys") if isinstance(document, dict) else None
-    if not isinstance(entries, list):
-        raise ValueError("this is no set of keys (JWKS)")
-    keys = tuple(key for entry in entries[:MOST_KEYS] for key in _read_key(entry))
+    keys = tuple(key for entry in json_web_keys.read_keys(jwks)[:MOST_KEYS] for key in _read_key(entry))
     if not keys:
         raise ValueError("there is no key in it that verifies signatures")
     return keys
 
 
-def _read_key(entry: object) -> Iterator[TokenKey]:
+def _read_key(entry: json_web_keys.Key) -> Iterator[TokenKey]:
     """The key of an entry, unless it is for something else or of a kind that we do not know."""
-    if not isinstance(entry, dict) or entry.get("use", "sig") != "sig":
+    if entry.get("use", "sig") != "sig":
         return
     try:
-        key = jwt.PyJWK(entry).key
+        key = jwt.PyJWK(dict(entry)).key
     except jwt.PyJWTError:
         return
     if isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey):
