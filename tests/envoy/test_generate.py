@@ -3,6 +3,8 @@
 from dataclasses import replace
 from functools import partial
 
+import pytest
+
 from protocol.xds.resources import EMPTY, Resource, build_resource
 from tests.envoy.samples import inbound_key, outbound_key, scope
 from trierarch.envoy.generate import LOOKUPS_PER_STEP, InboundPart, NarrowedPart, OutboundPart, generate, generate_parts
@@ -49,7 +51,7 @@ def _plan_own(_key, _scope, _context):
     yield Unit(_build_pair, ("own", "mine"))
 
 
-TABLE = (OutboundPart("pairs", _plan_pairs, BODIES), InboundPart("own", _plan_own, BODIES))
+TABLE = (OutboundPart("pairs", _plan_pairs, BODIES), InboundPart("own", _plan_own))
 
 
 def _build(context, *, view=SIDECAR_VIEW, table=TABLE, memo=None, cache=None):
@@ -125,6 +127,13 @@ def test_of_two_resources_with_one_name_the_first_is_kept():
     assert [resource.body for resource in built] == [b"1"]
 
 
+def test_a_plan_cannot_read_what_it_does_not_declare():
+    """Else a part would be taken for the one before though something that it was made from has changed."""
+    table = (OutboundPart("pairs", lambda _key, _scope, context: context.services, BODIES),)
+    with pytest.raises(AttributeError, match="services"):
+        _build(_snapshot(1, ()), table=table)
+
+
 def test_a_spliced_resource_rebuilds_the_piece_that_changed():
     """One changed piece costs one build; the other pieces come from the memo."""
     memo, cache, table = Memo(100), PartCache(), (OutboundPart("joined", _plan_joined, BODIES),)
@@ -174,7 +183,7 @@ def test_parts_that_nobody_holds_are_forgotten():
     memo, cache, outlooks = Memo(1), PartCache(), Outlooks()
     first, second = (PushContext(number=number) for number in (1, 2))
     outlook = outlooks.find(SIDECAR_VIEW.outbound, SCOPE, first)
-    run_steps(generate_parts((InboundPart("own", _plan_own, BODIES),), SIDECAR_VIEW, outlook, memo, cache))
+    run_steps(generate_parts((InboundPart("own", _plan_own),), SIDECAR_VIEW, outlook, memo, cache))
     del outlook
     assert len(cache) == 1
     outlooks.find(SIDECAR_VIEW.outbound, SCOPE, second)

@@ -112,21 +112,16 @@ class OutboundPart:
 
     def select(self, view: View, outlook: Outlook, _memo: Memo) -> Choice:
         """How it is made."""
-
-        def plan() -> Plan:
-            limited = outlook.limited(self.sight)
-            return self.plan(view.outbound, limited.scope, limited.context)
-
-        return Choice(outlook.seen(self.sight), None, plan)
+        reads, context, scope = outlook.excerpt(self.sight)
+        return Choice(reads, None, lambda: self.plan(view.outbound, scope, context))
 
 
 @dataclass(frozen=True, slots=True)
 class InboundPart:
-    """A small part that the inbound key decides. Its plan is shown nothing that is not in `sight`."""
+    """A small part that the inbound key decides. Its plan is shown nothing but what concerns the workload."""
 
     name: str
     plan: Callable[[InboundKey, SidecarScope, PushContext], Plan]
-    sight: Sight
 
     def place(self, view: View) -> Hashable:
         """Which of the parts of an outlook it is."""
@@ -134,18 +129,13 @@ class InboundPart:
 
     def select(self, view: View, outlook: Outlook, _memo: Memo) -> Choice:
         """How it is made."""
-
-        def plan() -> Plan:
-            limited = outlook.limited(self.sight)
-            return self.plan(view.inbound, limited.scope, limited.context)
-
-        return Choice(outlook.seen(self.sight), None, plan)
+        reads, context, scope = outlook.excerpt_for(target.service for target in view.inbound.targets)
+        return Choice(reads, None, lambda: self.plan(view.inbound, scope, context))
 
 
 AnyPart = NarrowedPart[Any] | ReportingPart[Any] | OutboundPart | InboundPart
 PartTable = Mapping[str, tuple[AnyPart, ...]]
 
-SERVING = Sight(context=("mesh", "services"), scope=("sidecar", "rules"))
 NAMING = Sight(context=("mesh", "endpoints"), scope=("egress", "services"))
 CALLING = Sight(context=("mesh", "endpoints"), scope=("services", "rules"))
 
@@ -153,12 +143,12 @@ PARTS: PartTable = {
     CLUSTER: (
         NarrowedPart("outbound clusters", narrow_outbound_clusters, plan_outbound_clusters),
         OutboundPart("fixed clusters", plan_fixed_clusters, Sight(context=("mesh",), scope=("sidecar",))),
-        InboundPart("inbound clusters", plan_inbound_clusters, SERVING),
+        InboundPart("inbound clusters", plan_inbound_clusters),
     ),
     ENDPOINT: (NarrowedPart("endpoints", narrow_endpoints, plan_endpoints),),
     LISTENER: (
         ReportingPart("outbound listeners", narrow_outbound_listeners, plan_outbound_listeners),
-        InboundPart("inbound listeners", plan_inbound_listeners, SERVING),
+        InboundPart("inbound listeners", plan_inbound_listeners),
     ),
     ROUTE: (NarrowedPart("outbound routes", narrow_outbound_routes, plan_outbound_routes),),
     NAME_TABLE: (OutboundPart("name table", plan_name_table, NAMING),),
@@ -177,7 +167,7 @@ PROXYLESS_PARTS: PartTable = {
     ENDPOINT: PARTS[ENDPOINT],
     LISTENER: (
         NarrowedPart("grpc listeners", select_outbound_view, plan_grpc_listeners),
-        InboundPart("grpc servers", plan_grpc_servers, Sight()),
+        InboundPart("grpc servers", plan_grpc_servers),
     ),
     ROUTE: (NarrowedPart("grpc routes", select_routing_view, plan_grpc_routes),),
 }

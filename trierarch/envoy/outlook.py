@@ -7,25 +7,26 @@ has been narrowed stays at hand for the other proxies of the key.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import is_
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import ref
 
 from trierarch.push.authentication import NO_POLICIES
 from trierarch.push.context import PushContext
 from trierarch.push.endpoints import NO_ENDPOINTS
-from trierarch.push.sidecar_scope import NOTHING_IN_REACH
 from trierarch.push.traffic import select_rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from protocol.xds.resources import Part
     from trierarch.push.authentication import NamespacePolicies
     from trierarch.push.endpoints import ServiceEndpoints
     from trierarch.push.mesh import Mesh
+    from trierarch.push.model import Hostname
     from trierarch.push.sidecar_scope import SidecarScope
     from trierarch.push.traffic import MergedRule
     from trierarch.push.view import OutboundKey
@@ -50,6 +51,20 @@ class Sight(NamedTuple):
 
     context: tuple[str, ...] = ()
     scope: tuple[str, ...] = ()
+
+
+class Excerpt(NamedTuple):
+    """A part of an outlook: what is in it, and a snapshot and a scope that have nothing else. A plan that asks them for
+    more fails, so what is read cannot be more than `reads`.
+    """
+
+    reads: tuple[object, ...]
+    context: PushContext
+    scope: SidecarScope
+
+
+def _only(**fields: object) -> Any:  # noqa: ANN401 - stands for a section with just these fields
+    return SimpleNamespace(**fields)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,17 +114,21 @@ class Outlook:
         self.parts[place] = part
         self._now["part", place] = Known(self.context.number, reads, ref(part))
 
-    def seen(self, sight: Sight) -> tuple[object, ...]:
-        """What there is to see."""
-        sections = (getattr(self.context, name) for name in sight.context)
-        return (*sections, *(getattr(self.scope, name) for name in sight.scope))
+    def excerpt(self, sight: Sight) -> Excerpt:
+        """What may be seen of it."""
+        context = {name: getattr(self.context, name) for name in sight.context}
+        scope = {name: getattr(self.scope, name) for name in sight.scope}
+        return Excerpt((*context.values(), *scope.values()), _only(**context), _only(key=self.scope.key, **scope))
 
-    def limited(self, sight: Sight) -> Outlook:
-        """The outlook with nothing in it but what may be seen: a plan cannot depend on anything else."""
-        sections = {name: getattr(self.context, name) for name in sight.context}
-        fields = {name: getattr(self.scope, name) for name in sight.scope}
-        scope = replace(NOTHING_IN_REACH, key=self.scope.key, **fields)
-        return Outlook(key=self.key, scope=scope, context=PushContext(**sections))
+    def excerpt_for(self, services: Iterable[Hostname]) -> Excerpt:
+        """What concerns a workload: the mesh, its Sidecar, the services that it serves and the rules for these."""
+        by_id = {each: self.context.services.by_id.get(each) for each in services}
+        rules = {each.host: self.scope.rules.get(each.host) for each in by_id}
+        known = {each: service for each, service in by_id.items() if service is not None}
+        ruled = {host: each for host, each in rules.items() if each is not None}
+        reads = (self.context.mesh, self.scope.sidecar, *by_id.values(), *rules.values())
+        context = _only(mesh=self.context.mesh, services=_only(by_id=known))
+        return Excerpt(reads, context, _only(key=self.scope.key, sidecar=self.scope.sidecar, rules=ruled))
 
     @property
     def mesh(self) -> Mesh:

@@ -185,7 +185,7 @@ def build_scope(key: ScopeKey, context: PushContext, previous: SidecarScope | No
     inputs = _inputs(key, context)
     if previous is not None and previous.memo.inputs == inputs:
         return previous
-    before = previous or NOTHING_IN_REACH
+    before = previous or _NOTHING
     derived = Derived(before.memo.derived)
     egress = yield from _egress(inputs, before, derived)
     reached = yield from _reached(inputs, egress, before, derived)
@@ -212,7 +212,7 @@ def build_scope(key: ScopeKey, context: PushContext, previous: SidecarScope | No
     )
 
 
-NOTHING_IN_REACH = SidecarScope(
+_NOTHING = SidecarScope(
     key=ScopeKey("", None), sidecar=None, egress=(), services=(), by_host={}, rules={}, registry_only=False
 )
 """What is before the first scope of a key."""
