@@ -40,6 +40,7 @@ TO_A = "route: [{destination: {host: a}}]"
             ".fault.delay.percentage.value",
         ),
         (f"{{{TO_A}, headers: {{request: {{add: {{x: 5%}}}}}}}}", ".headers.request.add[x]"),
+        (f'{{{TO_A}, headers: {{response: {{set: {{x: "5\\n"}}}}}}}}', ".headers.response.set[x]"),
         (f"{{{TO_A}, corsPolicy: {{allowMethods: [GOT]}}}}", ".corsPolicy.allowMethods[0]"),
         (f"{{{TO_A}, rewrite: {{}}}}", ".rewrite"),
         ("{redirect: {uri: /a, redirectCode: 200}}", ".redirect.redirectCode"),

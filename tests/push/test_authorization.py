@@ -91,6 +91,7 @@ def test_a_provider_is_found_by_its_service(service):
     assert custom.authorizer.service == Hostname("policy", "opa.policy.svc.cluster.local")
 
 
+ADDED = '{{name: opa, envoyExtAuthzHttp: {{service: a.b, port: 1, includeAdditionalHeadersInCheck: {{{0}: "{1}"}}}}}}'
 ENTRY = "ServiceEntry {}/opa: {{hosts: [opa.example.com], ports: [{{number: 9191, name: grpc}}]}}"
 
 
@@ -104,6 +105,8 @@ ENTRY = "ServiceEntry {}/opa: {{hosts: [opa.example.com], ports: [{{number: 9191
             "several services have the name opa.example.com",
         ),
         ([mesh("{name: opa, envoyExtAuthzGrpc: {service: a.b, port: 1, statusOnError: '999'}}")], '"999"'),
+        ([mesh(ADDED.format("a b", "c"))], '"a b" is not a valid header name'),
+        ([mesh(ADDED.format("a", "b\\n"))], "line feeds"),
         ([mesh("{name: opa, prometheus: {}}")], "no extension provider has this name"),
     ],
 )

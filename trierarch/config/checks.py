@@ -207,8 +207,15 @@ def check_header_name(path: str, name: str, *, pseudo: bool = True) -> Complaint
 
 def check_header_value(path: str, value: str) -> Complaints:
     """A header's value, in which every `%` is doubled or part of a command such as `%HOSTNAME%`."""
+    yield from check_one_line(path, value)
     if "%" in _HEADER_COMMAND.sub("", value):
         yield Violation(path, f'"{value}" has a % that is not part of a command', "a percent sign is written %%")
+
+
+def check_one_line(path: str, text: str) -> Complaints:
+    """A part of a header. A block of YAML ends with a line feed, for which Envoy refuses the whole resource."""
+    if any(letter in text for letter in "\0\r\n"):
+        yield Violation(path, "line feeds and zeros are not possible in headers")
 
 
 def check_keepalive(path: str, keepalive: TcpKeepalive | None) -> Complaints:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from trierarch.config.checks import check_dns_label
+from trierarch.config.checks import check_dns_label, check_header_name, check_one_line
 from trierarch.config.extension_providers import HttpAuthorizer
 from trierarch.config.violations import Complaints, Violation
 
 if TYPE_CHECKING:
     from trierarch.config.extension_providers import AuthorizationRequestBody, GrpcAuthorizer
 
-_ENVOY_STATUS = frozenset(status.value for status in HTTPStatus) - {101, 102, 103, 418, 425, 451}
+_ENVOY_STATUS = frozenset(str(status.value) for status in HTTPStatus) - {"101", "102", "103", "418", "425", "451"}
 """Statuses that Envoy has a name for."""
 
 
@@ -32,7 +32,7 @@ def check_authorizer(path: str, name: str, authorizer: HttpAuthorizer | GrpcAuth
 
 
 def _check_status(path: str, status: str) -> Complaints:
-    if status and not (status.isascii() and status.isdigit() and int(status[:10]) in _ENVOY_STATUS):
+    if status and status not in _ENVOY_STATUS:
         yield Violation(path, f'"{status}" is not a status of HTTP')
 
 
@@ -44,6 +44,9 @@ def _check_body(path: str, body: AuthorizationRequestBody | None) -> Complaints:
 def _check_http(path: str, authorizer: HttpAuthorizer) -> Complaints:
     if authorizer.path_prefix and not authorizer.path_prefix.startswith("/"):
         yield Violation(f"{path}.pathPrefix", f'"{authorizer.path_prefix}" does not begin with a slash')
+    for name, value in authorizer.include_additional_headers_in_check.items():
+        yield from check_header_name(f"{path}.includeAdditionalHeadersInCheck", name)
+        yield from check_one_line(f"{path}.includeAdditionalHeadersInCheck[{name}]", value)
     for field, headers in (
         ("includeHeadersInCheck", authorizer.include_headers_in_check),
         ("includeRequestHeadersInCheck", authorizer.include_request_headers_in_check),
