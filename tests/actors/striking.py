@@ -4,7 +4,8 @@
         ...                     # the debouncer takes its seventh message, and dies at its next checkpoint
     assert ambush.struck
 
-The message that it took is the one that is lost. Actors are known by their names in the tree, whoever made them.
+The message that it took is the one that is lost. With a `delay` it gets a little further: so many turns of the loop.
+Actors are known by their names in the tree, whoever made them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 from unittest.mock import patch
+
+import trio
 
 from actors.mailbox import Mailbox
 from actors.supervision import Child
@@ -31,27 +34,41 @@ _CHILD: ContextVar[Child | None] = ContextVar("child", default=None)
 class Ambush:
     """Waits for an actor's message. `taken`: the messages that each has taken so far, in all its lives."""
 
-    def __init__(self, actor: str, number: int) -> None:
+    def __init__(self, actor: str, number: int, delay: int) -> None:
         self.taken: Counter[str] = Counter()
         self.struck = False
         self._actor = actor
         self._number = number
+        self._delay = delay
+        self._met = False
 
     def note(self, child: Child) -> None:
         """An actor took a message."""
         name = child.spec.name
         self.taken[name] += 1
-        if not self.struck and self._is_meant(name) and self.taken[name] == self._number:
+        if not self._met and self._is_meant(name) and self.taken[name] == self._number:
+            self._met = True
+            self._strike(child)
+
+    def _strike(self, child: Child) -> None:
+        if self._delay:
+            trio.lowlevel.spawn_system_task(self._strike_later, child)
+        else:
             self.struck = child.kill()
+
+    async def _strike_later(self, child: Child) -> None:
+        for _ in range(self._delay):
+            await trio.lowlevel.checkpoint()
+        self.struck = self._met = child.kill()  # a connection may have ended by itself: then it will be another one
 
     def _is_meant(self, name: str) -> bool:
         return name.startswith("connection-") if self._actor == CONNECTION else name == self._actor
 
 
 @contextmanager
-def open_ambush(actor: str, number: int) -> Iterator[Ambush]:
+def open_ambush(actor: str, number: int, delay: int = 0) -> Iterator[Ambush]:
     """Wait for that message for the length of a block."""
-    ambush, receive_nowait, run = Ambush(actor, number), Mailbox.receive_nowait, Child._run
+    ambush, receive_nowait, run = Ambush(actor, number, delay), Mailbox.receive_nowait, Child._run
 
     def noted_receive(self):
         message, child = receive_nowait(self), _CHILD.get()

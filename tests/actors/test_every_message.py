@@ -30,6 +30,9 @@ MOST_EDITS = 60
 AFTERWARDS = 5
 """Edits after the death."""
 
+DELAYS = 4
+"""An actor dies as it takes a message, or up to three turns of the loop later: some messages take many turns."""
+
 PAUSE = 0.12
 """Virtual seconds between two edits: each is debounced and has a snapshot of its own."""
 
@@ -72,7 +75,7 @@ async def play(actor, number):
         FakeEnvoy("vault-1.bank", "10.1.0.3", delta=True, account="vault"),
         FakeEnvoy("guest-1.bank", "10.1.0.4", delta=False, account="guest"),
     )
-    with open_ambush(actor, number) as ambush, capture_logs() as lines:
+    with open_ambush(actor, number, number % DELAYS) as ambush, capture_logs() as lines:
         async with trio.open_nursery() as nursery:
             mesh = await start_mesh(nursery, SHOP, envoys=(*staying, *passing), settings=WITH_IDENTITIES)
             await edit_until_struck(mesh, ambush, passing, Random(number))
