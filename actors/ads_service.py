@@ -19,6 +19,7 @@ from actors.mailbox import Abandoned, Mailbox, Reply
 from actors.messages import RequestReceived, StreamAccepted, StreamEnded, StreamStatus
 from actors.ports import StreamClosed
 from protocol.errors import RemoteError
+from protocol.statuses import DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNAVAILABLE
 from protocol.xds.repeated_names import RepeatedNames
 from protocol.xds.requests import DeltaRequest, SotwRequest
 from protocol.xds.session import HEALTH
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 _SERVICE = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
 SOTW_METHOD = _SERVICE + "StreamAggregatedResources"
 DELTA_METHOD = _SERVICE + "DeltaAggregatedResources"
-DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNAVAILABLE = 4, 8, 14
 
 PATIENCE = 1.0
 """Seconds that a new stream may wait for its turn."""

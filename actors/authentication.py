@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from actors.logs import get_logger
 from protocol.errors import RemoteError
+from protocol.statuses import UNAUTHENTICATED
 from trierarch.identity.authenticate import Caller, Credentials, Moment, Unproved, authenticate, by_client_certificate
 from trierarch.identity.forwarded import ForwardedAuthenticator
 from trierarch.identity.rules import TokenRule
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from trierarch.identity.tokens import KeySet
     from trierarch.settings import Settings
 
-UNAUTHENTICATED = 16
 
 log = get_logger("authentication")
 

@@ -35,10 +35,11 @@ from actors.messages import (
 from actors.supervision import attempt
 from actors.tree import Crashed
 from protocol.errors import LocalError
+from protocol.statuses import INTERNAL
 from trierarch.identity.authority import Authority, create_root, renew_root, root_due
 from trierarch.identity.bundle import BadBundle, accept_change
 from trierarch.identity.csr_request import plan_leaf
-from trierarch.identity.leaf import INTERNAL, LeafRequest, Lifetimes, Refused, answer_chain, chain_pem, sign
+from trierarch.identity.leaf import LeafRequest, Lifetimes, Refused, answer_chain, chain_pem, sign
 from trierarch.identity.pem import write_key
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ from actors.mailbox import ask
 from actors.messages import SignedChain, SigningRefused, SignRequest
 from protocol.csr import METHOD, decode_request, encode_response
 from protocol.errors import RemoteError
+from protocol.statuses import DEADLINE_EXCEEDED, INVALID_ARGUMENT, UNAUTHENTICATED
 from trierarch.identity.csr_request import read_csr
 from trierarch.identity.impersonation import find_objection
-from trierarch.identity.leaf import INVALID_ARGUMENT, Refused
+from trierarch.identity.leaf import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from protocol.csr import CertificateRequest
     from trierarch.config.store import ConfigView
     from trierarch.identity.authenticate import Caller
-
-DEADLINE_EXCEEDED, UNAUTHENTICATED = 4, 16
 
 PATIENCE = 30.0
 """Seconds within which the request must follow its headers."""

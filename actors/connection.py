@@ -46,6 +46,7 @@ from actors.own_certificate import CertificateTerms, OwnCertificate
 from actors.ports import StreamClosed
 from actors.slot import Slot, push_record, sent_record
 from protocol.errors import RemoteError
+from protocol.statuses import FAILED_PRECONDITION, INVALID_ARGUMENT, UNAUTHENTICATED, UNAVAILABLE
 from protocol.xds.bounds import NameBounds
 from protocol.xds.events import Acked, Asked, Event, Nacked, NotServed, StaleNonce, Unsubscribed
 from protocol.xds.session import HEALTH
@@ -71,7 +72,6 @@ if TYPE_CHECKING:
 
 log = get_logger("connection")
 
-INVALID_ARGUMENT, FAILED_PRECONDITION, UNAVAILABLE, UNAUTHENTICATED = 3, 9, 14, 16
 
 _ASKED = PushRequest(reasons={"proxyrequest": 1})
 _RETURNED = PushRequest(reasons={"restart": 1})

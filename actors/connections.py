@@ -33,6 +33,7 @@ from actors.messages import (
 from actors.own_certificate import trust_cause
 from actors.slot import Slot, describe
 from actors.supervision import ChildSpec, Restart, SupervisorHandle
+from protocol.statuses import UNAVAILABLE
 from protocol.xds.session import AdsSession
 from trierarch.envoy.types import TYPE_RULES
 
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from actors.mailbox import Mailbox
     from actors.messages import ConnectionDescription, ToConnections
 
-UNAVAILABLE = 14
 
 CONNECTION_NUMBERS = count(1)
 """Unique in the process: a restarted factory goes on counting, so that no two streams have the same id and nonces."""

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from protocol.errors import RemoteError
-
-CANCELLED = 1
-"""The gRPC status of a call that its caller gave up (https://grpc.io/docs/guides/status-codes/)."""
+from protocol.statuses import CANCELLED
 
 
 class StreamClosed(RemoteError):  # noqa: N818 (it says what happened; often that is no error at all)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from actors.logs import get_logger
 from actors.messages import Announce, StreamEnded
 from actors.tree import describe
+from protocol.statuses import UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from trierarch.push.fleet import Member
 
 log = get_logger("push_scheduler")
-
-UNAVAILABLE = 14
 
 
 class Stranded:

@@ -13,6 +13,7 @@ import betterproto2
 from protocol.codec import decode, encode
 from protocol.errors import RemoteError
 from protocol.proto.google.protobuf import Struct
+from protocol.statuses import INTERNAL, RESOURCE_EXHAUSTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +23,6 @@ METHOD = "/istio.v1.auth.IstioCertificateService/CreateCertificate"
 MOST = 64 * 1024
 """Bytes of a request. A CSR with the longest RSA key that is signed has four thousand."""
 
-_RESOURCE_EXHAUSTED, _INTERNAL = 8, 13
 _SHORTEST_CHAIN = 2
 
 
@@ -58,7 +58,7 @@ class CertificateRequest:
 def decode_request(data: bytes) -> CertificateRequest:
     """Read a request. Raises `RemoteError`."""
     if len(data) > MOST:
-        raise RemoteError(_RESOURCE_EXHAUSTED, f"a certificate request of more than {MOST} bytes")
+        raise RemoteError(RESOURCE_EXHAUSTED, f"a certificate request of more than {MOST} bytes")
     message = decode(IstioCertificateRequest, data)
     fields = message.metadata.fields if message.metadata else {}
     named = {name: value.string_value or "" for name, value in fields.items()}
@@ -84,5 +84,5 @@ def decode_response(data: bytes) -> tuple[str, ...]:
     """What such an agent is answered, as `encode_response` has it. Raises `RemoteError` if something is missing."""
     chain = tuple(decode(IstioCertificateResponse, data).cert_chain)
     if len(chain) < _SHORTEST_CHAIN:
-        raise RemoteError(_INTERNAL, "the answer has no certificate with roots")
+        raise RemoteError(INTERNAL, "the answer has no certificate with roots")
     return chain

@@ -14,9 +14,7 @@ from struct import error as struct_error
 
 from protocol import wire
 from protocol.errors import RemoteError
-
-INVALID_ARGUMENT = 3
-"""The gRPC status of what cannot be decoded."""
+from protocol.statuses import INVALID_ARGUMENT
 
 _REASONS: dict[type[Exception], str] = {
     IndexError: "it ends too soon",

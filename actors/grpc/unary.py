@@ -26,8 +26,7 @@ from h2.exceptions import ProtocolError
 from actors.grpc.framing import MESSAGE_PREFIX, prefixed
 from actors.grpc.requests import CONTENT_TYPE
 from protocol.errors import RemoteError
-
-UNKNOWN, UNAVAILABLE = 2, 14
+from protocol.statuses import UNAVAILABLE, UNKNOWN
 
 MOST = 1024 * 1024
 """Bytes of an answer: a certificate with its chain and roots has some thousands."""

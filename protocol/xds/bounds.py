@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocol.errors import RemoteError
+from protocol.statuses import RESOURCE_EXHAUSTED
 from protocol.xds.requests import SotwRequest
-from protocol.xds.wire_requests import MOST_NAMES, RESOURCE_EXHAUSTED
+from protocol.xds.wire_requests import MOST_NAMES
 
 if TYPE_CHECKING:
     from protocol.xds.requests import Request

@@ -13,10 +13,9 @@ from protocol.errors import RemoteError
 from protocol.proto.envoy.config.core.v3 import Node
 from protocol.proto.google.rpc import Status
 from protocol.proto.trierarch.xds import DeltaFields, SotwFields
+from protocol.statuses import RESOURCE_EXHAUSTED
 from protocol.xds.names import share
 from protocol.xds.requests import DeltaRequest, Nack, SotwRequest
-
-RESOURCE_EXHAUSTED = 8
 
 MOST_NAMES = 50_000
 """Names in one request. A mesh of 10,000 services has as many clusters, if each has several ports and subsets."""

@@ -6,7 +6,8 @@ import pytest
 
 from protocol.errors import RemoteError
 from protocol.spiffe import SpiffeId
-from trierarch.identity.authorize import PERMISSION_DENIED, authorize
+from protocol.statuses import PERMISSION_DENIED
+from trierarch.identity.authorize import authorize
 
 WEB, VAULT = "spiffe://cluster.local/ns/shop/sa/web", "spiffe://other/ns/bank/sa/vault"
 

@@ -22,6 +22,7 @@ from actors.grpc.unary import Call, call_unary
 from actors.logs import configure_logs, get_logger
 from protocol.csr import METHOD, CertificateRequest, decode_response, encode_request
 from protocol.errors import RemoteError
+from protocol.statuses import DEADLINE_EXCEEDED, FAILED_PRECONDITION
 from trierarch.cli.identity_files import CHAIN, KEY, ROOTS, write_identity
 from trierarch.envoy.bootstrap import CONTROL_PLANE_NAME
 from trierarch.identity.renewal import seconds_to_renewal
@@ -33,7 +34,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 PATIENCE = 30.0
 """Seconds that an attempt may take."""
 
-DEADLINE_EXCEEDED, FAILED_PRECONDITION = 4, 9
 
 log = get_logger("identity")
 

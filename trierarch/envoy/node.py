@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from protocol.codec import decode
 from protocol.errors import RemoteError
 from protocol.proto.envoy.config.core.v3 import Node
+from protocol.statuses import INVALID_ARGUMENT
 from trierarch.push.model import Locality
 from trierarch.push.proxy import NodeInfo, build_proxy
-
-INVALID_ARGUMENT = 3
 
 MOST_NODE = 512 * 1024
 """Bytes of a Node: annotations alone may have 256 KiB in Kubernetes, Envoy's list of extensions has 40 KB."""

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from protocol.errors import RemoteError
 from protocol.spiffe import SpiffeId, parse_spiffe
+from protocol.statuses import PERMISSION_DENIED
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-PERMISSION_DENIED = 7
 
 
 def authorize(identities: Collection[str], *, namespace: str, service_account: str) -> SpiffeId:

@@ -12,7 +12,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import NameOID
 
-from trierarch.identity.leaf import INVALID_ARGUMENT, LeafKey, LeafRequest, Lifetimes, Refused
+from protocol.statuses import INVALID_ARGUMENT
+from trierarch.identity.leaf import LeafKey, LeafRequest, Lifetimes, Refused
 
 SHORTEST_RSA, LONGEST_RSA = 2048, 8192
 """Bits. Below it is not safe; checking the signature of a longer one takes milliseconds."""

@@ -14,10 +14,9 @@ from cryptography.x509.extensions import ExtensionNotFound
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from protocol.spiffe import SCHEME
+from protocol.statuses import INTERNAL, INVALID_ARGUMENT
 from trierarch.identity.authority import BACKDATED, Authority, key_usage, moment
 from trierarch.identity.pem import hash_for, write_certificates
-
-INVALID_ARGUMENT, INTERNAL = 3, 13
 
 LONGEST_COMMON_NAME = 64
 """Characters (RFC 5280, appendix A, ub-common-name)."""

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from typing import cast
 
 from protocol.errors import RemoteError
+from protocol.statuses import INVALID_ARGUMENT
 from trierarch.config.proxy_config import ConnectionSettings, ProxyHeaders, Tracing
 from trierarch.config.scalars import Malformed, Notes, parse_duration
 from trierarch.config.schema import read_document
-
-INVALID_ARGUMENT = 3
-"""The gRPC status of a Node that cannot be understood."""
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False, "": False}
 

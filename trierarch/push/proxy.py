@@ -11,9 +11,10 @@ from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.errors import RemoteError
+from protocol.statuses import INVALID_ARGUMENT
 from trierarch.config.hosts import is_ip_address
 from trierarch.push.model import NOWHERE, Locality
-from trierarch.push.node_metadata import INVALID_ARGUMENT, NodeMetadata
+from trierarch.push.node_metadata import NodeMetadata
 from trierarch.push.telemetry import tracing_settings
 
 if TYPE_CHECKING:
