@@ -115,6 +115,16 @@ def test_blocks_are_the_same_bytes_in_fewer_buffers(buffers: list[bytes]) -> Non
     assert all(any(block is buffer for block in blocks) for buffer in large)
 
 
+def test_a_part_may_be_encoded_ahead_in_steps() -> None:
+    """Each step makes one block; what is asked for then is ready, and the same as if nobody had."""
+    part = Part(build_resource(f"cluster-{number}", bytes(500)) for number in range(2000))
+    ahead, shared = (wire.SharedFields(CLUSTER, wire.delta_resource_field) for _ in range(2))
+    steps = sum(1 for _ in ahead.prepare(part))
+    assert steps == len(ahead.of(part)) > 10
+    assert ahead.of(part) == shared.of(part)
+    assert not list(ahead.prepare(part))
+
+
 def test_a_part_is_encoded_once_for_all_streams() -> None:
     """2,000 small resources are a few blocks, the same objects for every caller, until the part is forgotten."""
     part = Part(build_resource(f"cluster-{number}", bytes(500)) for number in range(2000))

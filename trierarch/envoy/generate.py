@@ -5,7 +5,8 @@ that two proxies that differ in what they serve still share everything that they
 It is *narrowed*: from everything that is known to the little that the part reads, a frozen value. And it is *planned*:
 from that value, and nothing else, to units (`units.py`), of which each is built once for all parts that have it. So
 both steps of the way from a snapshot to bytes are remembered by complete keys: parts by their inputs (`part_cache.py`),
-units by theirs (`memo.py`). Small parts are not worth narrowing: they are planned once for each key and snapshot.
+units by theirs (`memo.py`). Small parts are not worth narrowing: their plans get an excerpt of the snapshot, and run
+again when something in it is another object.
 """
 
 from __future__ import annotations
