@@ -20,7 +20,7 @@ from actors.mailbox import Mailbox, ask
 from actors.messages import IssueIdentity
 from actors.metrics import Metrics
 from actors.newest import Newest
-from actors.serving_tls import build_context
+from actors.serving_tls import ServingCertificate, build_context
 from protocol.codec import decode, encode
 from protocol.csr import METHOD, IstioCertificateRequest, IstioCertificateResponse
 from protocol.proto.google.protobuf import Struct, Value
@@ -138,7 +138,7 @@ async def service(nursery) -> Service:
         authority=signer.inbox, metrics=metrics, identify=identify, trusted=("istio-system/ztunnel",),
         view=lambda: view, cluster=CLUSTER,
     )  # fmt: skip
-    tls = build_context(key=own.key_pem, chain=own.chain_pem, roots=own.roots_pem)
+    tls = build_context(ServingCertificate(key=own.key_pem, chain=own.chain_pem, roots=own.roots_pem))
     server = Server(ca_service.build_handlers(terms), Limits(), lambda: tls, on_crash=_fail)
     address = await nursery.start(server.serve, "127.0.0.1:0")
     return Service(signer, metrics, address.rpartition(":")[2], own.roots_pem)
