@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 LEAST, MOST = 4 * 1024, 1024 * 1024
 """Bytes of names that are worth it, and that one stream may have kept of a type."""
 
+MOST_TYPES = 8
+"""Types whose names one stream may have kept. Envoy asks for fewer by name; of made-up types there is no end."""
+
 _NAMES = 3
 """DiscoveryRequest.resource_names."""
 
@@ -67,7 +70,8 @@ class RepeatedNames:
         self._blocks.pop(request.type_url, None)
         begin, size = _begin_of_names(data), _size(request.names)
         found, rest = data[begin : begin + size], data[:begin] + data[begin + size :]
-        if not LEAST <= size <= MOST or len(found) < size or not _says(rest, replace(request, names=())):
+        worth_it = LEAST <= size <= MOST and len(self._blocks) < MOST_TYPES
+        if not worth_it or len(found) < size or not _says(rest, replace(request, names=())):
             return
         block = _BLOCKS.get(found)
         if block is None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.wire import length_delimited, text_field
-from protocol.xds.repeated_names import LEAST, RepeatedNames
+from protocol.xds.repeated_names import LEAST, MOST_TYPES, RepeatedNames
 from protocol.xds.requests import SotwRequest
 from protocol.xds.wire_requests import decode_sotw_request, encode_sotw_request
 from tests.protocol.xds.tables import CDS, EDS, NACK
@@ -68,6 +68,12 @@ def test_each_type_has_its_own():
     """Clients ask for several types in turn."""
     other = NAMES[::-1]
     assert read(asking(), asking(other, CDS), asking(), asking(other, CDS)) == [False, False, True, True]
+
+
+def test_there_is_an_end_to_the_types():
+    """A client could make up ever more of them, and have the names of each kept."""
+    made_up = [asking((str(number), *NAMES), f"type.example/{number}") for number in range(MOST_TYPES)]
+    assert read(*made_up, asking(), made_up[0], asking()) == [False] * (MOST_TYPES + 1) + [True, False]
 
 
 def test_few_names_are_not_worth_it():
