@@ -11,6 +11,7 @@ from trierarch.config.admission import Refused, admit, check
 from trierarch.config.decode import Decoded, decode_mesh_config, decode_mesh_networks
 from trierarch.config.findings import Rejected
 from trierarch.config.regex import fault_of_regex
+from trierarch.config.virtual_service import CLAIMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,6 +63,10 @@ def test_http_routes(route: str, path: str | None):
         (f"{{hosts: [a/b], http: [{{{TO_A}}}]}}", "spec.hosts[0]"),
         ("{hosts: [a.b]}", "spec"),
         (f"{{hosts: [a.b], gateways: ['*/x'], http: [{{{TO_A}}}]}}", "spec.gateways[0]"),
+        (
+            f"{{hosts: [a.b], gateways: [x], http: [{{{TO_A}, match: [{{headers: {{'{CLAIMS}.b..c': {{}}}}}}]}}]}}",
+            f"spec.http[0].match[0].headers[{CLAIMS}.b..c]",
+        ),
         (f"{{hosts: [a.b], exportTo: ['*', x], http: [{{{TO_A}}}]}}", "spec.exportTo"),
         (f"{{hosts: [a.b], exportTo: ['~'], http: [{{{TO_A}}}]}}", "spec.exportTo[0]"),
         (f"{{gateways: [x], http: [{{{TO_A}}}]}}", "spec.gateways"),

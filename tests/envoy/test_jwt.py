@@ -11,10 +11,10 @@ from tests.conformance.protojson import to_plain
 from tests.envoy.meshes import virtual_service
 from tests.push.fixtures import sidecar, snapshot, view_in
 from trierarch.config.key_sets import NOBODYS_KEYS
+from trierarch.config.virtual_service import parse_claim
 from trierarch.envoy.http_filters import FilterSettings, build_http_filters
 from trierarch.envoy.jwt import build_jwt
 from trierarch.envoy.packing import encode
-from trierarch.envoy.route_claims import parse_claim
 from trierarch.envoy.route_match import build_route_match
 from trierarch.push.mesh import ContextSettings, Features, KeyFetching
 

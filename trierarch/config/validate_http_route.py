@@ -18,6 +18,7 @@ from trierarch.config.common import AnyValue, Exact, Prefix, Regex
 from trierarch.config.validate_destinations import check_destination, check_source, check_weighted
 from trierarch.config.violations import Caution, Complaints, Violation
 from trierarch.config.virtual_service import (
+    CLAIMS,
     GRPC_STATUSES,
     AbortGrpcStatus,
     AbortHttp2Error,
@@ -26,6 +27,7 @@ from trierarch.config.virtual_service import (
     ExponentialDelay,
     FixedDelay,
     TextBody,
+    parse_claim,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
     )
 
 AUTHORITY = ":authority"
-CLAIM_PREFIX = "@request.auth.claims"
 METHODS = frozenset(("CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE", "*"))
 RETRY_CONDITIONS = frozenset(
     {
@@ -141,9 +142,11 @@ def _check_match(path: str, match: HttpMatch, *, claims: bool) -> Complaints:
 
 
 def _check_header_match(path: str, name: str, value: StringMatch, *, claims: bool) -> Complaints:
-    if name.startswith(CLAIM_PREFIX):
+    if name.startswith(CLAIMS):
         if not claims:
             yield Violation(path, "claims of tokens are only known at gateways", "list gateways other than mesh")
+        if not all(parse_claim(name) or (name,)):
+            yield Violation(path, "a claim has no name")
     else:
         yield from check_header_name(path, name)
     yield from _check_string(path, value)

@@ -29,6 +29,21 @@ GRPC_STATUSES = (
 )
 """Names of gRPC statuses; each stands at its number."""
 
+CLAIMS = "@request.auth.claims"
+"""What stands in place of a header's name where a route asks for a claim."""
+
+
+def parse_claim(header: str) -> tuple[str, ...] | None:
+    """The path of the claim that a header's name stands for: `.a.b`, or `[a][b]` if names have dots. None: a header."""
+    if header[: len(CLAIMS)].lower() != CLAIMS:
+        return None
+    path = header[len(CLAIMS) :]
+    if path.startswith(".") and len(path) > 1:
+        return tuple(path[1:].split("."))
+    if path.startswith("[") and path.endswith("]") and len(path) > 2:
+        return tuple(path[1:-1].split("]["))
+    return None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HttpMatch:

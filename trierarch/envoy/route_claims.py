@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from protocol.proto.envoy.type.matcher.v3 import MetadataMatcher, ValueMatcher
 from trierarch.config.common import AnyValue
+from trierarch.config.virtual_service import parse_claim
 from trierarch.envoy.rbac_values import build_any_of, build_claim, build_member
 from trierarch.envoy.string_matches import build_string_matcher
 
@@ -17,20 +18,6 @@ if TYPE_CHECKING:
 
     from trierarch.config.common import StringMatch
     from trierarch.config.virtual_service import HttpMatch
-
-CLAIMS = "@request.auth.claims"
-
-
-def parse_claim(header: str) -> tuple[str, ...] | None:
-    """The path of the claim that a header's name stands for: `.a.b`, or `[a][b]` if names have dots. None: a header."""
-    if header[: len(CLAIMS)].lower() != CLAIMS:
-        return None
-    path = header[len(CLAIMS) :]
-    if path.startswith(".") and len(path) > 1:
-        return tuple(path[1:].split("."))
-    if path.startswith("[") and path.endswith("]") and len(path) > 2:
-        return tuple(path[1:-1].split("]["))
-    return None
 
 
 def build_claim_matches(match: HttpMatch) -> list[MetadataMatcher]:

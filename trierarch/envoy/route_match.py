@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from protocol.proto.envoy.config.route.v3 import HeaderMatcher, QueryParameterMatcher, RouteMatch
 from protocol.proto.envoy.type.matcher.v3 import RegexMatcher
 from trierarch.config.common import AnyValue, Exact, Prefix, Regex
-from trierarch.envoy.route_claims import build_claim_matches, parse_claim
+from trierarch.config.virtual_service import parse_claim
+from trierarch.envoy.route_claims import build_claim_matches
 from trierarch.envoy.string_matches import build_string_matcher
 
 if TYPE_CHECKING:
