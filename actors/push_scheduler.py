@@ -47,7 +47,7 @@ from trierarch.push.fleet import Fleet, Member, moving_request, union
 from trierarch.push.history import History
 from trierarch.push.movable import Movable, select_movable
 from trierarch.push.queue import PushQueue
-from trierarch.push.scope import Skipped, affects
+from trierarch.push.scope import Skipped, Verdicts, affects
 from trierarch.push.status import Outcome, PushRecord
 from trierarch.push.view import select_view
 
@@ -236,8 +236,9 @@ class Scheduler:
         self._scopes.begin()
         movable = select_movable(before, context)
         moved = await self._place_members(movable, context, request) if movable else {}
+        verdicts: Verdicts = {}
         for count, view in enumerate(self._fleet.views()):
-            verdict = await attempt(partial(self._judge, view, request, context))
+            verdict = await attempt(partial(self._judge, view, request, context, verdicts))
             if isinstance(verdict, Crashed):
                 for member in self._fleet.members(view):
                     self._strand(member, verdict.error, request, context)
@@ -253,10 +254,13 @@ class Scheduler:
         self._scopes.finish()
         self._forget_views()
 
-    async def _judge(self, view: View, request: PushRequest, context: PushContext) -> PushRequest | Skipped:
+    async def _judge(
+        self, view: View, request: PushRequest, context: PushContext, verdicts: Verdicts
+    ) -> PushRequest | Skipped:
         """What of a request concerns a view."""
         key = view.outbound.scope
-        return affects(view, await self._scopes.resolve(key, context), self._scopes.before(key), request, context)
+        scope = await self._scopes.resolve(key, context)
+        return affects(view, scope, self._scopes.before(key), request, context, verdicts)
 
     def _due_of(self, view: View) -> Due:
         """What a view waits for, with what could not be generated for it before."""

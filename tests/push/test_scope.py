@@ -48,6 +48,21 @@ def test_own_services_always_count():
     assert isinstance(verdict(ConfigKey("Endpoints", "shop", WEB)), Skipped)
 
 
+def test_views_of_one_scope_share_a_verdict():
+    """One request serves all views that have a scope; but each hears of what it serves itself."""
+    context, verdicts = snapshot(MESH), {}
+    far, own = ConfigKey("ServiceEntry", "bank", PAY), ConfigKey("ServiceEntry", "shop", WEB)
+    request = PushRequest(keys=frozenset({far, own, ConfigKey("DestinationRule", "bank", "none")}))
+    scope = scope_of(sidecar(), context)
+
+    def ask(name):
+        return affects(view_in(sidecar(name), context), scope, None, request, context, verdicts)
+
+    assert ask("other") is ask("another")
+    assert ask("other").keys == {far}
+    assert ask("web-1").keys == {far, own}
+
+
 def test_what_has_gone_is_noticed_through_the_scope_before():
     """The new scope does not know it any more."""
     view = view_of(MESH)

@@ -13,12 +13,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from trierarch.push.proxy import ProxyType
+from trierarch.push.request import ConfigKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trierarch.push.context import PushContext
-    from trierarch.push.request import ConfigKey, PushRequest
+    from trierarch.push.request import PushRequest
     from trierarch.push.sidecar_scope import SidecarScope
     from trierarch.push.view import View
 
@@ -47,40 +48,71 @@ class Skipped:
     reason: str
 
 
+Verdicts = dict[tuple["ProxyType", "SidecarScope"], "PushRequest | Skipped"]
+"""What was said of one request to views of a type and a scope: views share scopes, and keys may be many."""
+
+
 def affects(
     view: View,
     scope: SidecarScope,
     previous_scope: SidecarScope | None,
     request: PushRequest,
     context: PushContext,
+    verdicts: Verdicts | None = None,
 ) -> PushRequest | Skipped:
     """The request narrowed to the keys that concern a view, or `Skipped`. The very request if all of them do.
 
     `scope` is the view's in `context`; `previous_scope` its scope in the snapshot that its proxies have, None if that
-    is the same. The former notices what came, the latter what went.
+    is the same. The former notices what came, the latter what went. Whoever asks of many views hands in one dictionary
+    of `verdicts`, empty at first, for each request.
     """
     if request.forced or view.outbound.type in ALWAYS:
         return request
     if not request.keys:
         return Skipped("nothing of what changed is sent to proxies")
-    concerned = frozenset(key for key in request.keys if _concerns(key, view, scope, previous_scope, context))
+    verdict = None if verdicts is None else verdicts.get((view.outbound.type, scope))
+    if verdict is None:
+        verdict = _narrowed(request, _concerned(request, view.outbound.type, scope, previous_scope, context), scope)
+        if verdicts is not None:
+            verdicts[view.outbound.type, scope] = verdict
+    served = _served(request, view)
+    known = frozenset() if isinstance(verdict, Skipped) else verdict.keys
+    return verdict if served <= known else _narrowed(request, known | served, scope)
+
+
+def _narrowed(request: PushRequest, concerned: frozenset[ConfigKey], scope: SidecarScope) -> PushRequest | Skipped:
     if concerned == request.keys:
         return request
-    return replace(request, keys=concerned) if concerned else Skipped(_why_not(request, view))
+    return replace(request, keys=concerned) if concerned else Skipped(_why_not(request, scope))
+
+
+def _concerned(
+    request: PushRequest,
+    proxy_type: ProxyType,
+    scope: SidecarScope,
+    previous_scope: SidecarScope | None,
+    context: PushContext,
+) -> frozenset[ConfigKey]:
+    """The keys that concern all proxies of a type and a scope."""
+    return frozenset(key for key in request.keys if _concerns(key, proxy_type, scope, previous_scope, context))
 
 
 def _concerns(
-    key: ConfigKey, view: View, scope: SidecarScope, previous_scope: SidecarScope | None, context: PushContext
+    key: ConfigKey,
+    proxy_type: ProxyType,
+    scope: SidecarScope,
+    previous_scope: SidecarScope | None,
+    context: PushContext,
 ) -> bool:
-    if key.kind in SEEN_IN_VIEWS or key.kind in NEVER.get(view.outbound.type, frozenset()):
+    if key.kind in SEEN_IN_VIEWS or key.kind in NEVER.get(proxy_type, frozenset()):
         return False
-    if view.outbound.type is ProxyType.ROUTER:
+    if proxy_type is ProxyType.ROUTER:
         return _concerns_router(key, scope, previous_scope)
     if key.kind in NAMESPACED_POLICIES:
         return key.namespace in (context.mesh.root_namespace, scope.key.namespace)
     if key.kind not in SCOPED:
         return True
-    return scope.depends(key) or (previous_scope is not None and previous_scope.depends(key)) or _serves(key, view)
+    return scope.depends(key) or (previous_scope is not None and previous_scope.depends(key))
 
 
 def _concerns_router(key: ConfigKey, scope: SidecarScope, previous_scope: SidecarScope | None) -> bool:
@@ -89,16 +121,17 @@ def _concerns_router(key: ConfigKey, scope: SidecarScope, previous_scope: Sideca
     return key.kind != "ServiceEntry" or any(key.name in each.by_host for each in scopes)
 
 
-def _serves(key: ConfigKey, view: View) -> bool:
-    """Whether this is a service that the proxy itself serves: that counts even if its Sidecar does not import it."""
-    if key.kind != "ServiceEntry":
-        return False
-    return any(target.service == (key.namespace, key.name) for target in view.inbound.targets)
+def _served(request: PushRequest, view: View) -> frozenset[ConfigKey]:
+    """The services that the proxy itself serves: they count even if its Sidecar does not import them."""
+    if view.outbound.type is ProxyType.ROUTER:
+        return frozenset()
+    own = {ConfigKey("ServiceEntry", *target.service) for target in view.inbound.targets}
+    return request.keys & own
 
 
-def _why_not(request: PushRequest, view: View) -> str:
-    sidecar = view.outbound.scope.sidecar
-    reach = f"Sidecar {sidecar.namespace}/{sidecar.name}" if sidecar else f"namespace {view.outbound.scope.namespace}"
+def _why_not(request: PushRequest, scope: SidecarScope) -> str:
+    sidecar = scope.key.sidecar
+    reach = f"Sidecar {sidecar.namespace}/{sidecar.name}" if sidecar else f"namespace {scope.key.namespace}"
     names = sorted(f"{key.kind} {key.namespace}/{key.name}" for key in request.keys)
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     said = f"{', '.join(names[:3])}{more}"
