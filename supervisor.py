@@ -192,25 +192,6 @@ def _pipeline(
 ) -> tuple[ChildSpec, ...]:
     source_mail: dict[str, Mailbox[ToSource]] = {source.name: Mailbox(source.name) for source in sources}
     name_mail = {dns_source.NAME: mail.names} if settings.resolve_gateways else {}
-    builds = snapshot_builder.Outlets(
-        intake=mail.intake,
-        debouncer=mail.debouncer,
-        scheduler=mail.scheduler,
-        names=name_mail.get(dns_source.NAME),
-        keys=mail.keys,
-        newest=newest,
-    )
-    context = ContextSettings(cluster=settings.cluster_id, domain=settings.domain, features=settings.features)
-    pushes = push_scheduler.Outlets(
-        builder=mail.builder,
-        connections=mail.connections,
-        generator=mail.generator,
-        journal=mail.journal,
-        metrics=metrics,
-        wall=time.time,
-        opened=ready.set,
-    )
-    throttle = settings.push_throttle or automatic_limit()
     options = debouncer.options(settings)
     actors: Mapping[str, StartFunction] = {
         "journal": partial(journal.run, mail.journal),
@@ -226,15 +207,38 @@ def _pipeline(
             memory=intake.Memory(),
         ),
         "debouncer": partial(debouncer.run, mail.debouncer, intake=mail.intake, builder=mail.builder, options=options),
-        "snapshot_builder": partial(
-            snapshot_builder.run, mail.builder, outlets=builds, settings=context, metrics=metrics
-        ),
+        "snapshot_builder": _snapshot_builder(settings, mail, metrics, newest),
         "generator": partial(generator.run, mail.generator, memo_size=settings.cache_size, metrics=metrics),
-        "push_scheduler": partial(
-            push_scheduler.run, mail.scheduler, outlets=pushes, throttle=throttle, admitted=ADMITTED
-        ),
+        "push_scheduler": _push_scheduler(settings, mail, metrics, ready),
     }
     return tuple(ChildSpec(name=name, start=start) for name, start in actors.items())
+
+
+def _snapshot_builder(settings: Settings, mail: Mailboxes, metrics: Metrics, newest: Newest) -> StartFunction:
+    outlets = snapshot_builder.Outlets(
+        intake=mail.intake,
+        debouncer=mail.debouncer,
+        scheduler=mail.scheduler,
+        names=mail.names if settings.resolve_gateways else None,
+        keys=mail.keys,
+        newest=newest,
+    )
+    context = ContextSettings(cluster=settings.cluster_id, domain=settings.domain, features=settings.features)
+    return partial(snapshot_builder.run, mail.builder, outlets=outlets, settings=context, metrics=metrics)
+
+
+def _push_scheduler(settings: Settings, mail: Mailboxes, metrics: Metrics, ready: trio.Event) -> StartFunction:
+    outlets = push_scheduler.Outlets(
+        builder=mail.builder,
+        connections=mail.connections,
+        generator=mail.generator,
+        journal=mail.journal,
+        metrics=metrics,
+        wall=time.time,
+        opened=ready.set,
+    )
+    throttle = settings.push_throttle or automatic_limit()
+    return partial(push_scheduler.run, mail.scheduler, outlets=outlets, throttle=throttle, admitted=ADMITTED)
 
 
 def _identity(
