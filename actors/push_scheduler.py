@@ -304,7 +304,7 @@ class Scheduler:
         placed = self._placed.setdefault(view, context.number)
         if context.number - placed >= LONGEST_UNPLACED:
             self._place_view(view, context)
-        for count, member in enumerate(self._fleet.members(view)):
+        for count, member in enumerate(self._fleet.members(view), start=1):
             self._tell_skipped(member, request, context, skipped)
             if count % MEMBERS_PER_STEP == 0:
                 await trio.lowlevel.checkpoint()
