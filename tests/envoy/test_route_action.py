@@ -55,12 +55,13 @@ MATCHES = {
             {"name": ":scheme", "string_match": {"exact": "https"}},
         ],
     },
-    "match: [{queryParams: {b: {}, a: {exact: x}}}]": {
+    'match: [{queryParams: {b: {}, a: {exact: x}, c: {prefix: ""}}}]': {
         "prefix": "/",
         "case_sensitive": True,
         "query_parameters": [
             {"name": "a", "string_match": {"exact": "x"}},
             {"name": "b", "present_match": True},
+            {"name": "c", "present_match": True},
         ],
     },
 }

@@ -10,6 +10,7 @@ from trierarch.config.checks import (
     check_header_name,
     check_header_value,
     check_namespace,
+    check_one_line,
     check_percent,
     check_percentage,
     check_regex,
@@ -138,6 +139,8 @@ def _check_match(path: str, match: HttpMatch, *, claims: bool) -> Complaints:
         if value != Regex("*"):
             yield from _check_header_match(f"{path}.withoutHeaders[{name}]", name, value, claims=claims)
     for name, value in match.query_params.items():
+        if not name:
+            yield Violation(f"{path}.queryParams", "a parameter has no name")
         yield from _check_string(f"{path}.queryParams[{name}]", value, empty_prefix=True)
 
 
@@ -256,6 +259,12 @@ def _check_redirect(path: str, route: HttpRoute) -> Complaints:
     here = f"{path}.redirect"
     if not _redirects_somewhere(redirect):
         yield Violation(here, "a redirect changes at least one of uri, prefixRewrite, authority, port and scheme")
+    for name, text in (
+        ("uri", redirect.uri),
+        ("prefixRewrite", redirect.prefix_rewrite),
+        ("authority", redirect.authority),
+    ):
+        yield from check_one_line(f"{here}.{name}", text)
     if redirect.redirect_code and not 300 <= redirect.redirect_code <= 399:
         yield Violation(f"{here}.redirectCode", f"{redirect.redirect_code} is not a redirect", "between 300 and 399")
     if redirect.scheme not in ("", "http", "https"):
@@ -293,11 +302,14 @@ def _check_rewrite(path: str, rewrite: HttpRewrite | None) -> Complaints:
         return
     if not (rewrite.uri or rewrite.authority or rewrite.uri_regex_rewrite):
         yield Violation(path, "one of uri, authority and uriRegexRewrite is required")
+    yield from check_one_line(f"{path}.uri", rewrite.uri)
+    yield from check_one_line(f"{path}.authority", rewrite.authority)
     if rewrite.uri_regex_rewrite is not None:
         if rewrite.uri:
             yield Violation(f"{path}.uriRegexRewrite", "only one of uri and uriRegexRewrite is possible")
         if not rewrite.uri_regex_rewrite.rewrite:
             yield Violation(f"{path}.uriRegexRewrite.rewrite", "what replaces the match is missing")
+        yield from check_one_line(f"{path}.uriRegexRewrite.rewrite", rewrite.uri_regex_rewrite.rewrite)
         yield from check_regex(f"{path}.uriRegexRewrite.match", rewrite.uri_regex_rewrite.match)
 
 

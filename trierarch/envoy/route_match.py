@@ -108,6 +108,6 @@ def _build_without(name: str, value: StringMatch) -> HeaderMatcher:
 
 
 def _build_query(name: str, value: StringMatch) -> QueryParameterMatcher:
-    if isinstance(value, AnyValue):
+    if isinstance(value, AnyValue) or value == Prefix(""):  # Envoy takes no empty prefix
         return QueryParameterMatcher(name=name, present_match=True)
     return QueryParameterMatcher(name=name, string_match=build_string_matcher(value))
