@@ -118,7 +118,7 @@ def test_a_spliced_configuration_is_the_encoding_of_the_whole_message(services, 
     here = scope(listener)
     view, memo = select_outbound_view(outlook(here)), Memo(10_000)
     members = run_steps(index_services(listener.services, memo)).get(80, NO_MEMBERS)
-    hosts = run_steps(select_virtual_hosts(build_table(view, listener, 80, members, memo), memo))
+    hosts = run_steps(select_virtual_hosts(build_table(view, listener, 80, members), memo))
     whole = build_route_configuration("80", [*hosts, select_catch_all(view)])
     spliced = joined(planned_routes(here))
     assert spliced.get("80", encode(whole)) == encode(whole)

@@ -34,7 +34,7 @@ def _plan_port(view: OutboundView, egress: EgressListener, host: str, port: int,
     """The configuration of one port of a service."""
     index = yield from memo.steps(index_services, egress.services)
     member = memo.recall(select_member, (index.get(port, NO_MEMBERS), host))
-    table = build_table(view, egress, port, member, memo)
+    table = build_table(view, egress, port, member)
     hosts = yield from select_virtual_hosts(table, memo)
     name = outbound_cluster(port, "", host)
     own = [each for each in hosts if each.name == f"{host}:{port}"]

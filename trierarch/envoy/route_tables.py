@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from trierarch.envoy.virtual_service_index import VirtualServiceIndex
+from trierarch.envoy.virtual_service_index import VirtualServiceIndex, index_virtual_services
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -86,12 +86,12 @@ class RouteTable:
     considered: tuple[ResolvedVirtualService, ...]
 
 
-def build_table(view: OutboundView, egress: EgressListener, port: int, members: Members, memo: Memo) -> RouteTable:
+def build_table(view: OutboundView, egress: EgressListener, port: int, members: Members) -> RouteTable:
     """The table of these members of an egress listener.
 
     Hosts that are no services are for the default port; elsewhere only what names a service is considered.
     """
-    index = memo.recall(VirtualServiceIndex, egress.virtual_services)
+    index = index_virtual_services(egress.virtual_services)
     return RouteTable(
         view=view,
         port=port,

@@ -97,7 +97,7 @@ def select_hosts(view: OutboundView, name: str, memo: Memo) -> Steps[list[Virtua
             port = 0
         members = yield from _members(egress, port, memo)
         yield
-        table = build_table(view, egress, port, members, memo)
+        table = build_table(view, egress, port, members)
         hosts = yield from select_virtual_hosts(table, memo)
     return [*hosts, select_catch_all(view)]
 
@@ -112,7 +112,7 @@ def _sniffed_hosts(
     """The one virtual host of a listener that only this service has: whatever name is asked for, it is meant."""
     members = yield from _members(egress, port, memo)
     member = memo.recall(select_member, (members, host))
-    found = yield from select_virtual_hosts(build_table(view, egress, port, member, memo), memo)
+    found = yield from select_virtual_hosts(build_table(view, egress, port, member), memo)
     return [memo.recall(_for_any_name, each) for each in found if host in each.domains][:1]
 
 

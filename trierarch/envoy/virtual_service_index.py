@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from trierarch.config.hosts import hosts_overlap, is_wildcard
@@ -53,6 +54,14 @@ class VirtualServiceIndex:
     def _overlapping(self, host: str) -> Iterator[str]:
         named = self._by_host if is_wildcard(host) else self._wildcards
         return (each for each in named if hosts_overlap(each, host))
+
+
+@lru_cache(maxsize=64)
+def index_virtual_services(virtual_services: tuple[ResolvedVirtualService, ...]) -> VirtualServiceIndex:
+    """The index of these. Remembered, since all ports and namespaces ask again; not in the memo, for each change of one
+    makes another, of 200 KB where there are a thousand.
+    """
+    return VirtualServiceIndex(virtual_services)
 
 
 def _is_personal(virtual_service: ResolvedVirtualService) -> bool:
