@@ -141,8 +141,8 @@ class Outlook:
 
         def choose() -> dict[str, MergedRule]:
             namespace, labels = self.key.scope.namespace, self.key.labels
-            chosen = {host: select_rule(rules, namespace, labels) for host, rules in self.scope.rules.items()}
-            return {host: rule for host, rule in chosen.items() if rule is not None}
+            ruled = self.scope.rules.items()
+            return {host: rule for host, rules in ruled if (rule := select_rule(rules, namespace, labels)) is not None}
 
         return self.again("chosen rules", (self.scope.rules,), choose)
 
