@@ -158,7 +158,7 @@ class Settings:
         variable="TRIERARCH_CA_FOLDER",
     )
     root_lifetime: float = setting(
-        3650 * 86400.0, parse_duration, "life of our own root", variable="CITADEL_SELF_SIGNED_CA_CERT_TTL"
+        3650 * 86400.0, parse_interval, "life of our own root", variable="CITADEL_SELF_SIGNED_CA_CERT_TTL"
     )
     root_key_size: int = setting(
         2048, parse_key_size, "bits of its RSA key", variable="CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE"
@@ -338,7 +338,7 @@ class Settings:
     )
     jwks_refresh: float = setting(
         1200.0,
-        parse_duration,
+        parse_interval,
         "after so long the keys of token issuers are fetched again",
         variable="PILOT_JWT_PUB_KEY_REFRESH_INTERVAL",
     )

@@ -93,6 +93,8 @@ def test_limits_that_follow_the_cores():
         ("CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE", "1024"),
         ("CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE", "100"),
         ("CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL", "0"),
+        ("CITADEL_SELF_SIGNED_CA_CERT_TTL", "0"),
+        ("PILOT_JWT_PUB_KEY_REFRESH_INTERVAL", "0"),
         ("DEFAULT_WORKLOAD_CERT_TTL", "0s"),
         ("JWT_RULE", "{}"),
         ("TRUSTED_GATEWAY_CIDR", "10.0.0.0/33"),
