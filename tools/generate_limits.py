@@ -25,7 +25,7 @@ from actors import (
 from actors.grpc import meter
 from actors.grpc.limits import Limits, Rate
 from protocol import csr
-from protocol.xds import bounds, names, session, wire_requests
+from protocol.xds import bounds, names, repeated_names, session, wire_requests
 from trierarch.config import key_sets, yaml_values
 from trierarch.envoy import node
 from trierarch.identity import csr_request, forwarded, tokens
@@ -164,6 +164,11 @@ XDS = (
     Row("names in a request", f"{wire_requests.MOST_NAMES:,}", "`RESOURCE_EXHAUSTED`"),
     Row("names that a stream asks for", f"{wire_requests.MOST_NAMES:,}", "`RESOURCE_EXHAUSTED`"),
     Row("characters of these", f"{bounds.MOST_CHARACTERS:,}", "`RESOURCE_EXHAUSTED`"),
+    Row(
+        "names of a type that are kept, to be read once",
+        f"{size(repeated_names.MOST)}, of {repeated_names.MOST_TYPES} types",
+        "they are read again each time",
+    ),
     Row(
         "names that a stream names again with each request",
         f"{ads_service.NAMES_AHEAD / ads_service.NAME_COST:,.0f}, then {1 / ads_service.NAME_COST:,.0f}/s",
