@@ -113,6 +113,14 @@ def test_destination_rules(spec: str, path: str):
         ("{connectionPool: {http: {http2KeepAlive: {interval: 1s}}}}", ".connectionPool.http.http2KeepAlive.timeout"),
         ("{tls: {mode: MUTUAL, privateKey: k}}", ".tls.clientCertificate"),
         ("{loadBalancer: {consistentHash: {}}}", ".loadBalancer.consistentHash"),
+        (
+            '{loadBalancer: {consistentHash: {httpHeaderName: "a\\n"}}}',
+            ".loadBalancer.consistentHash.httpHeaderName",
+        ),
+        (
+            '{loadBalancer: {consistentHash: {httpCookie: {name: a, path: "/\\n"}}}}',
+            ".loadBalancer.consistentHash.httpCookie.path",
+        ),
         ("{loadBalancer: {warmup: {duration: 1s, aggression: 0.5}}}", ".loadBalancer.warmup.aggression"),
         (
             "{loadBalancer: {localityLbSetting: {distribute: [{from: x, to: {y: 99}}]}}}",

@@ -13,6 +13,7 @@ from trierarch.config.checks import (
     check_keepalive,
     check_labels,
     check_not_negative,
+    check_one_line,
     check_optional_duration,
     check_percentage,
     check_port,
@@ -156,20 +157,30 @@ def _check_hash(path: str, consistent: ConsistentHash) -> Complaints:
     match consistent.key:
         case None:
             yield Violation(path, "what is hashed is missing", "such as httpHeaderName or useSourceIp")
-        case HashHttpCookie(name=name, ttl=ttl, attributes=attributes):
-            if not name:
-                yield Violation(f"{path}.httpCookie.name", "the name of the cookie is missing")
-            yield from check_optional_duration(f"{path}.httpCookie.ttl", ttl)
-            names = [attribute.name for attribute in attributes]
-            yield from check_distinct(f"{path}.httpCookie.attributes", names, "attribute")
-            if "" in names:
-                yield Violation(f"{path}.httpCookie.attributes[{names.index('')}].name", "the name is missing")
+        case HashHttpCookie() as cookie:
+            yield from _check_cookie(f"{path}.httpCookie", cookie)
         case HashHttpHeader(value=""):
             yield Violation(f"{path}.httpHeaderName", "the name of the header is missing")
+        case HashHttpHeader(value=name):
+            yield from check_one_line(f"{path}.httpHeaderName", name)
         case HashQueryParameter(value=""):
             yield Violation(f"{path}.httpQueryParameterName", "the name of the parameter is missing")
         case _:
             return
+
+
+def _check_cookie(path: str, cookie: HashHttpCookie) -> Complaints:
+    if not cookie.name:
+        yield Violation(f"{path}.name", "the name of the cookie is missing")
+    yield from check_one_line(f"{path}.name", cookie.name)
+    yield from check_one_line(f"{path}.path", cookie.path)
+    yield from check_optional_duration(f"{path}.ttl", cookie.ttl)
+    yield from check_distinct(f"{path}.attributes", [each.name for each in cookie.attributes], "attribute")
+    for index, attribute in enumerate(cookie.attributes):
+        if not attribute.name:
+            yield Violation(f"{path}.attributes[{index}].name", "the name is missing")
+        yield from check_one_line(f"{path}.attributes[{index}].name", attribute.name)
+        yield from check_one_line(f"{path}.attributes[{index}].value", attribute.value)
 
 
 def _check_warmup(path: str, warmup: Warmup | None) -> Complaints:
