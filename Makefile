@@ -43,10 +43,10 @@ test: setup  ## everything that CI runs
 	@$(MAKE) --no-print-directory demo ONCE=1
 
 fast: $(VENV)/.ready  ## the tests that take less than a minute
-	@$(BIN)/pytest -q -n 2 -m "not slow and not envoy and not chaos"
+	@$(BIN)/pytest -q -n 2 --ignore tests/conformance -m "not slow and not envoy and not chaos"
 
-slow: $(VENV)/.ready  ## the tests that take longer
-	@$(BIN)/pytest -q -n 2 -m "slow and not envoy and not chaos"
+slow: $(VENV)/.ready  ## the tests that take longer, and properties on more examples
+	@$(BIN)/pytest -q -n 2 --ignore tests/conformance --hypothesis-profile thorough -m "(slow or hypothesis) and not envoy and not chaos"
 
 envoy: setup  ## the tests with real Envoys
 	@TRIERARCH_ENVOY=$(abspath $(ENVOY)) $(BIN)/pytest -q -m "envoy and not chaos"

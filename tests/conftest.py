@@ -1,6 +1,12 @@
-"""What holds for all tests: properties are tried on the same examples each time, and none is judged by a clock."""
+"""What holds for all tests: properties are tried on the same examples each time, and none is judged by a clock.
 
-from hypothesis import settings
+`make fast` tries a few examples of each property, `make slow` many.
+"""
 
-settings.register_profile("repeatable", derandomize=True, deadline=None)
-settings.load_profile("repeatable")
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "fast", max_examples=30, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("thorough", settings.get_profile("fast"), max_examples=200)
+settings.load_profile("fast")

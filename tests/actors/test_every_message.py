@@ -22,7 +22,7 @@ from tests.actors.system import SOURCE, WITH_IDENTITIES, World, run_seeded, star
 from tests.actors.traces import check_causes, check_secrets, check_traces, no_actor_failed
 
 MESSAGES = 50
-QUICK = (1, 7, 30)
+QUICK = (7,)
 """The messages at which actors are killed in the fast tests too."""
 
 EDITS = (edit_routing, edit_endpoints, edit_routing, edit_services, edit_labels, edit_routing, edit_sidecars)

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import count
 
 import trio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 from trio.testing import MockClock
@@ -113,7 +113,6 @@ async def play(pipeline, steps):
         nursery.cancel_scope.cancel()
 
 
-@settings(deadline=None)
 @given(steps=STEPS, endpoints=st.booleans())
 def test_kills_lose_nothing(steps, endpoints):
     """After any edits and kills, the newest view is built, and each change has been among the causes of some build."""

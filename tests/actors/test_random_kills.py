@@ -14,7 +14,7 @@ from tests.actors.meshes import SHOP
 from tests.actors.system import WITH_IDENTITIES, run_seeded, start_mesh
 from tests.actors.traces import check_causes, check_secrets, check_traces, no_actor_failed
 
-QUICK = 10
+QUICK = 4
 """Seeds that are played in the fast tests too."""
 
 PAUSES = (0.0, 0.0, 0.001, 0.02, 0.1, 0.12, 0.3)

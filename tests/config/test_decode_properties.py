@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.config.reading import ORIGIN
@@ -37,7 +37,6 @@ TREES = st.recursive(
 KIND_NAMES = st.sampled_from(sorted(name for name, kind in KINDS.items() if kind.versions))
 
 
-@settings(max_examples=200)
 @given(KIND_NAMES, st.dictionaries(WORDS | st.text(max_size=5), TREES, max_size=6), TREES, TREES)
 def test_nothing_that_users_write_raises(kind: str, body: dict[str, object], spec: object, status: object):
     """Any tree is admitted, refused or of an unknown kind, and equal trees say the same."""
@@ -73,7 +72,6 @@ def test_specimens_are_right():
         assert answer.findings == ()
 
 
-@settings(max_examples=300)
 @given(st.data())
 def test_one_wrong_value_does_not_raise(data: st.DataObject):
     """Whatever stands in one place of a good object, the answer is a verdict; a refusal names a place in the object."""
@@ -85,7 +83,6 @@ def test_one_wrong_value_does_not_raise(data: st.DataObject):
         assert all(each.path.startswith(roots) and each.reason for each in answer.findings)
 
 
-@settings(max_examples=200)
 @given(st.dictionaries(WORDS | st.text(max_size=5), TREES, max_size=6))
 def test_mesh_files_do_not_raise_either(body: dict[str, object]):
     """Nor does any tree as a mesh configuration or as networks."""

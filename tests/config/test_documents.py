@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trierarch.config.documents import ParsedDocument, parse_document, split_documents
@@ -198,7 +198,6 @@ YAML_PIECES = st.sampled_from(
 TEXTS = st.lists(YAML_PIECES | st.text(max_size=3), max_size=25).map("".join)
 
 
-@settings(max_examples=200)
 @given(TEXTS.map(str.encode) | st.binary(max_size=60))
 @example(b"---\n...\n---")
 @example(b"%")

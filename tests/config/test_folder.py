@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trierarch.config.findings import Rejected
@@ -206,7 +206,6 @@ CONTENTS = st.none() | st.lists(PIECES, max_size=3).map(lambda documents: file(*
 EDITS = st.lists(st.dictionaries(st.sampled_from("abc"), CONTENTS, min_size=1), max_size=8)
 
 
-@settings(max_examples=150)
 @given(EDITS)
 def test_changes_add_up_to_the_state(edits: list[dict[str, Content]]):
     """Whoever applies the changes has the state's objects; an object that is in force is defined by the last provider.

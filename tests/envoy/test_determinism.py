@@ -73,7 +73,7 @@ def test_other_processes_generate_the_same():
 
 
 @given(meshes(), st.randoms(use_true_random=False))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=settings.default.max_examples // 10)
 def test_the_order_of_objects_does_not_matter(objects, random):
     """Nor does it show in which order files were read, or objects were applied."""
     shuffled = random.sample(objects, len(objects))

@@ -44,7 +44,7 @@ class Remembering:
 
 
 @given(histories, st.sampled_from([10, 300, 100_000]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=settings.default.max_examples // 10)
 def test_remembering_changes_nothing(history, room):
     """Every type for every proxy after every batch of edits, with much and with little room to remember."""
     start, batches = history
@@ -57,7 +57,7 @@ def test_remembering_changes_nothing(history, room):
 
 
 @given(histories)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=settings.default.max_examples // 20)
 def test_what_comes_back_is_shared_with_what_was(history):
     """A mesh that is edited and then put back as it was gives the very sets that it gave before."""
     start, batches = history

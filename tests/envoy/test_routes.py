@@ -100,7 +100,7 @@ RULES = st.sampled_from(
 ).map(virtual_service)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(services=SERVICES, virtual=st.lists(RULES, max_size=3))
 def test_equal_meshes_have_equal_bytes(services, virtual):
     """Planned twice, the pieces are equal (so the memo finds them) and their bytes the same."""
@@ -110,7 +110,7 @@ def test_equal_meshes_have_equal_bytes(services, virtual):
     assert joined(once) == joined(again)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(services=SERVICES, virtual=st.lists(RULES, max_size=3))
 def test_a_spliced_configuration_is_the_encoding_of_the_whole_message(services, virtual):
     """Byte for byte: nobody can tell that it was put together from pieces."""
@@ -124,7 +124,7 @@ def test_a_spliced_configuration_is_the_encoding_of_the_whole_message(services, 
     assert spliced.get("80", encode(whole)) == encode(whole)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(services=SERVICES, virtual=st.lists(RULES, max_size=3))
 def test_names_and_domains_are_never_repeated(services, virtual):
     """Envoy refuses a configuration in which two virtual hosts share a name or a domain."""

@@ -10,7 +10,7 @@ import betterproto2
 import pytest
 from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.descriptor_pool import DescriptorPool
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.codec import DecodeError, decode, encode, pack, unpack
@@ -39,7 +39,6 @@ INTEGERS = {
     "sfixed64": (-(2**63), 2**63 - 1),
 }
 FLOATS = {"float": 32, "double": 64}
-REPEATABLE = settings(derandomize=True, deadline=None)
 
 
 # --- what is kept -----------------------------------------------------------------------------------------------------
@@ -108,7 +107,6 @@ def test_a_known_number_of_another_wire_type_is_unknown() -> None:
 
 
 # --- what is one message ----------------------------------------------------------------------------------------------
-@REPEATABLE
 @given(st.dictionaries(st.text(), st.text()))
 def test_equal_maps_have_equal_bytes(labels: dict[str, str]) -> None:
     """The order in which a dict was filled does not show: versions are digests of bytes."""
@@ -305,7 +303,6 @@ SINGULAR = st.fixed_dictionaries({name: values_of(name) for name in ("bool", *IN
 REPEATED = st.fixed_dictionaries({name: st.lists(values_of(name), max_size=3) for name in ("bool", *INTEGERS, *FLOATS)})
 
 
-@REPEATABLE
 @given(st.one_of(st.tuples(st.just("singular"), SINGULAR), st.tuples(st.just("repeated"), REPEATED)))
 def test_every_scalar_type_has_googles_bytes(sample: tuple[str, dict[str, object]]) -> None:
     """All values of all types of numbers, alone and packed; -0.0 is not zero."""

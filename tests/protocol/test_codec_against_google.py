@@ -20,7 +20,7 @@ from google.protobuf.descriptor_pool import Default as Pool
 from google.protobuf.message import DecodeError as GoogleDecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 from grpc_tools import protoc
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import protocol.proto
@@ -40,7 +40,6 @@ WRAPPERS = {f"{kind}Value" for kind in KINDS}
 TIMES = {"Duration", "Timestamp"}
 PROTO = Path(protocol.proto.__file__).parent
 SOURCES = PROTO.parent / "proto_src"
-REPEATABLE = settings(derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 UNKNOWN = b"\xca\xc3\xf3\xff\x0f\x03abc"  # field 536,800,313, length-delimited: no message has it
 
 
@@ -262,7 +261,6 @@ def test_every_message_has_the_same_bytes_as_googles(share: float) -> None:
 
 
 @given(name=st.sampled_from(NAMES), seed=st.integers(0, 2**64))
-@settings(REPEATABLE, max_examples=200)
 def test_random_messages_have_the_same_bytes_as_googles(name: str, seed: int) -> None:
     """Any message is written and read as Google does."""
     check_both_ways(random_message(name, random.Random(seed)))
@@ -270,7 +268,7 @@ def test_random_messages_have_the_same_bytes_as_googles(name: str, seed: int) ->
 
 @pytest.mark.slow
 @given(seed=st.integers(0, 2**64))
-@settings(REPEATABLE, max_examples=50)
+@settings(max_examples=settings.default.max_examples // 4)
 def test_deep_random_messages_have_the_same_bytes_as_googles(seed: int) -> None:
     """Any message of any class, four levels deep, is written and read as Google does."""
     for name in NAMES:
@@ -278,7 +276,7 @@ def test_deep_random_messages_have_the_same_bytes_as_googles(seed: int) -> None:
 
 
 @given(name=st.sampled_from(NAMES), seed=st.integers(0, 2**64))
-@settings(REPEATABLE, max_examples=50)
+@settings(max_examples=settings.default.max_examples // 4)
 def test_data_that_is_cut_short_is_judged_as_google_does(name: str, seed: int) -> None:
     """Cut anywhere, the data is rejected, unless a field has just ended: then both read the same."""
     data = random_message(name, random.Random(seed), depth=2, share=0.3).SerializeToString(deterministic=True)[:2000]
@@ -288,7 +286,7 @@ def test_data_that_is_cut_short_is_judged_as_google_does(name: str, seed: int) -
 
 @pytest.mark.slow
 @given(name=st.sampled_from(NAMES), seed=st.integers(0, 2**64))
-@settings(REPEATABLE, max_examples=10_000)
+@settings(max_examples=10_000)
 def test_mutilated_data_is_judged_as_google_does(name: str, seed: int) -> None:
     """Whatever happens to the data, both reject it or both read the same."""
     source = random.Random(seed)
@@ -342,7 +340,7 @@ def nested_messages(field: FieldDescriptor, value) -> Iterator[GoogleMessage]:
 
 
 @given(name=st.sampled_from(NAMES), seed=st.integers(0, 2**64))
-@settings(REPEATABLE, max_examples=50)
+@settings(max_examples=settings.default.max_examples // 4)
 def test_unknown_fields_are_kept(name: str, seed: int) -> None:
     """What a newer peer adds to a message is still there when the message is encoded again."""
     data = random_message(name, random.Random(seed)).SerializeToString(deterministic=True) + UNKNOWN
@@ -350,7 +348,6 @@ def test_unknown_fields_are_kept(name: str, seed: int) -> None:
 
 
 @given(name=st.sampled_from(NAMES), seeds=st.tuples(st.integers(0, 2**64), st.integers(0, 2**64)))
-@settings(REPEATABLE, max_examples=100)
 def test_two_messages_one_behind_the_other_are_their_sum(name: str, seeds: tuple[int, int]) -> None:
     """Messages in pieces are merged as Google does: later scalars win, lists grow, nested messages are merged."""
     pieces = [random_message(name, random.Random(seed)).SerializeToString(deterministic=True) for seed in seeds]

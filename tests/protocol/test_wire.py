@@ -7,7 +7,7 @@ import gc
 import betterproto2
 import pytest
 from envoy.service.discovery.v3 import discovery_pb2
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol import wire
@@ -19,14 +19,12 @@ from protocol.proto.google.protobuf import Any as PackedMessage
 from protocol.wire_reading import read_varint
 from protocol.xds.resources import Part, Resource, build_resource
 
-REPEATABLE = settings(derandomize=True, deadline=None)
 CLUSTER = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 BODIES = st.one_of(st.binary(max_size=300), st.integers(0, 100_000).map(bytes))
 RESOURCES = st.lists(st.builds(build_resource, st.text(max_size=200), BODIES), max_size=5, unique_by=lambda r: r.name)
 
 
 # --- fields -----------------------------------------------------------------------------------------------------------
-@REPEATABLE
 @given(st.integers(0, 2**64 - 1))
 def test_varints_are_read_as_written(number: int) -> None:
     """All numbers of 64 bits, written as the library does, read back whole."""
@@ -55,7 +53,6 @@ def delta(resources: list[Resource], removed: list[str], **header: str) -> tuple
     return wire.delta_response(type_url=CLUSTER, fields=fields, removed=removed, **header)
 
 
-@REPEATABLE
 @given(RESOURCES, st.text(), st.text())
 def test_a_spliced_response_is_what_both_libraries_write(resources: list[Resource], version: str, nonce: str) -> None:
     """Joined, the buffers are a DiscoveryResponse byte for byte."""
@@ -70,7 +67,6 @@ def test_a_spliced_response_is_what_both_libraries_write(resources: list[Resourc
     assert joined == discovery_pb2.DiscoveryResponse.FromString(joined).SerializeToString(deterministic=True)
 
 
-@REPEATABLE
 @given(RESOURCES, st.lists(st.text()), st.text(), st.text())
 def test_a_spliced_delta_response_is_what_google_writes(
     resources: list[Resource], removed: list[str], version: str, nonce: str
@@ -104,7 +100,6 @@ def test_bodies_are_shared_not_copied() -> None:
 
 
 # --- blocks -----------------------------------------------------------------------------------------------------------
-@REPEATABLE
 @given(st.lists(st.integers(0, 3 * wire.COPIED_SIZE).map(bytes), max_size=40))
 def test_blocks_are_the_same_bytes_in_fewer_buffers(buffers: list[bytes]) -> None:
     """Nothing is lost or moved; no block grows beyond its size; large buffers are passed on uncopied."""

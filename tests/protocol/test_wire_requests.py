@@ -6,7 +6,7 @@ import time
 
 import pytest
 from envoy.service.discovery.v3 import discovery_pb2
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.codec import DecodeError, encode
@@ -23,7 +23,6 @@ from protocol.xds.wire_requests import (
     encode_sotw_request,
 )
 
-REPEATABLE = settings(derandomize=True, deadline=None)
 NODE = Node(id="sidecar~10.0.0.1~a.b~c", locality=Locality(region="r"))
 NAMES = st.lists(st.text()).map(tuple)
 NACKS = st.one_of(st.none(), st.builds(Nack, code=st.integers(-(2**31), 2**31 - 1), message=st.text()))
@@ -43,7 +42,6 @@ DELTA = st.builds(
 )
 
 
-@REPEATABLE
 @given(SOTW)
 def test_requests_are_googles(request: SotwRequest) -> None:
     """Google reads what we write, field by field, and we read what Google writes."""
@@ -60,7 +58,6 @@ def test_requests_are_googles(request: SotwRequest) -> None:
     assert decode_sotw_request(theirs.SerializeToString()) == request
 
 
-@REPEATABLE
 @given(DELTA)
 def test_delta_requests_are_googles(request: DeltaRequest) -> None:
     """Google reads what we write, field by field, and we read what Google writes."""
@@ -80,7 +77,6 @@ def read_nack(message) -> Nack | None:
     return Nack(code=detail.code, message=detail.message) if message.HasField("error_detail") else None
 
 
-@REPEATABLE
 @given(SOTW, st.data())
 def test_a_request_that_is_cut_short_is_rejected(request: SotwRequest, data: st.DataObject) -> None:
     """Cut within a field, the request is the peer's fault; cut between two, it is another request."""

@@ -68,7 +68,7 @@ class Client:
 
 
 @given(histories)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 def test_never_no_when_a_generation_differs(history):
     """Types outside the verdict come out as they were: of a view that stays, and of a proxy that moves to another."""
     start, batches = history

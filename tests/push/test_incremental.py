@@ -36,7 +36,7 @@ def snapshots(history):
 
 
 @given(histories)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 def test_incremental_equals_cold(history):
     """Every section of a snapshot built after others says what the section of a cold build says."""
     for context in snapshots(history):
@@ -48,7 +48,7 @@ def test_incremental_equals_cold(history):
 
 
 @given(histories)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 def test_scopes_built_on_others_equal_cold_ones(history):
     """A scope built on that of the snapshot before says what a scope built from nothing says."""
     scopes = {}
@@ -59,7 +59,7 @@ def test_scopes_built_on_others_equal_cold_ones(history):
 
 
 @given(histories)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 def test_the_same_view_again_changes_nothing(history):
     """A snapshot of a view that was built already has every section of the one before, and no changes."""
     for context in snapshots(history):
@@ -71,7 +71,7 @@ def test_the_same_view_again_changes_nothing(history):
 
 
 @given(histories)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 def test_what_differs_is_among_the_changes(history):
     """A service, endpoint set, root or rule that is another object than before has its key in `changed`."""
     before = PushContext()
@@ -88,7 +88,7 @@ def test_what_differs_is_among_the_changes(history):
 
 
 @given(histories)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 def test_objects_that_say_the_same_are_the_same(history):
     """A service and a set of endpoints are new objects only if they say something new."""
     before = PushContext()

@@ -18,7 +18,7 @@ PROXIES = (
 
 
 @given(histories)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 def test_whoever_is_not_movable_keeps_the_view(history):
     """Whatever changes."""
     start, batches = history

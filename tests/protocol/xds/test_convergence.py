@@ -9,7 +9,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from itertools import islice
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.xds.events import Asked
@@ -173,7 +173,6 @@ def never_rejecting(story):
 
 
 @given(st.lists(steps, max_size=25))
-@settings(deadline=None)
 def test_clients_that_accept_have_what_exists(story):
     """Once all messages have arrived, both clients hold the last world: clusters, listeners and what they refer to."""
     for link in play(never_rejecting(story)):
@@ -203,7 +202,6 @@ def test_a_subscription_that_comes_with_an_answer_out_of_date():
 
 
 @given(st.lists(steps, max_size=25), worlds)
-@settings(deadline=None)
 def test_clients_that_rejected_are_whole_after_the_next_change(story, last):
     """A rejected response is not sent again, but the next one of its type leaves nothing of the rejection behind."""
     both = play(story)
