@@ -26,12 +26,10 @@ ZONE = "topology.kubernetes.io/zone"
 LEGACY_REGION = "failure-domain.beta.kubernetes.io/region"
 LEGACY_ZONE = "failure-domain.beta.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"
-NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 # Services
 SERVICE_NAME = "kubernetes.io/service-name"
 """On an EndpointSlice: the Service that it belongs to."""
-MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 HEADLESS = "service.kubernetes.io/headless"
 EXPORT_TO = "networking.istio.io/exportTo"
 TRAFFIC_DISTRIBUTION = "networking.istio.io/traffic-distribution"
@@ -51,18 +49,8 @@ RACE_FIRST_TCP_CONNECT = "RACE_FIRST_TCP_CONNECT"
 # WorkloadEntries that registered themselves
 HEALTH_CHECKS_ENABLED = "proxy.istio.io/health-checks-enabled"
 HEALTHY_CONDITION = "Healthy"
-AUTO_REGISTRATION_GROUP = "istio.io/autoRegistrationGroup"
-
-# Ambient
-TUNNEL = "networking.istio.io/tunnel"
-REDIRECTION = "ambient.istio.io/redirection"
-USE_WAYPOINT = "istio.io/use-waypoint"
-USE_WAYPOINT_NAMESPACE = "istio.io/use-waypoint-namespace"
-INGRESS_USE_WAYPOINT = "istio.io/ingress-use-waypoint"
-DATAPLANE_MODE = "istio.io/dataplane-mode"
 
 # Others
 DRY_RUN = "istio.io/dry-run"
 PROXY_CONFIG = "proxy.istio.io/config"
 REVISION = "istio.io/rev"
-REVISION_TAG = "istio.io/tag"
