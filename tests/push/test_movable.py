@@ -54,3 +54,14 @@ def test_other_changes_concern_everybody_or_nobody():
     assert select_movable(None, old) == EVERYBODY
     assert not select_movable(old, built(edited(before, "VirtualService shop/it: {hosts: [a.b], http: []}"), old))
     assert select_movable(old, built(edited(before, "Service shop/web: {ports: [{port: 80}]}"), old)) == EVERYBODY
+
+
+@pytest.mark.parametrize("entry", ["", "WorkloadEntry bank/vm: {address: 10.9.0.1}"])
+def test_a_service_that_selects_its_workloads_concerns_their_namespace(entry):
+    """Proxies of others are not even asked, unless the mesh has workload entries: theirs may be anywhere."""
+    before = view_of(f"MeshConfig mesh: {{}}\n{entry}")
+    old = built(before)
+    service = "Service shop/web: {selector: {app: web}, clusterIP: 10.96.0.1, ports: [{port: 80}]}"
+    movable = select_movable(old, built(edited(before, service), old))
+    assert movable.has(sidecar(namespace="shop"))
+    assert movable.has(sidecar("web-1", "bank")) is bool(entry)
