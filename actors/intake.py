@@ -20,6 +20,7 @@ import trio
 
 from actors.logs import get_logger
 from actors.messages import CausesSettled, ConfigChanged, ResendAll, ResendConfig, SourceChanged
+from actors.stepping import drive
 from trierarch.config.findings import Rejected
 from trierarch.config.gathering import Changed, Gathering, find_changes
 from trierarch.push.causes import KEPT, Cause, Causes, ChangeEvent
@@ -67,7 +68,7 @@ async def run(
     log.info("sources_awaited", sources=list(sources))
     task_status.started()
     while True:
-        changed = intake.handle(await inbox.receive())
+        changed = await intake.handle(await inbox.receive())
         if changed is not None:
             metrics.inbound_updates.labels("config").inc()
             await debouncer.send(changed)
@@ -84,11 +85,11 @@ class Intake:
         self._ids = ids
         self._told: dict[str, Mapping[Finding, Finding]] = {}
 
-    def handle(self, message: ToIntake) -> ConfigChanged | None:
+    async def handle(self, message: ToIntake) -> ConfigChanged | None:
         """Step by one message; the change to pass on, if it made one."""
         match message:
             case SourceChanged():
-                return self._take(message)
+                return await self._take(message)
             case ResendConfig(asked_by=asked_by):
                 return None if self._awaited else self._resend(asked_by)
             case CausesSettled(causes=causes):
@@ -97,11 +98,11 @@ class Intake:
             case never:
                 assert_never(never)
 
-    def _take(self, message: SourceChanged) -> ConfigChanged | None:
-        changes = self._gathering.take(message.source, message.upserts, message.deletes, full=message.full)
+    async def _take(self, message: SourceChanged) -> ConfigChanged | None:
+        changes = await drive(self._gathering.take(message.source, message.upserts, message.deletes, full=message.full))
         self._tell(message.source, message.findings)
         if self._awaited:
-            return self._take_early(message)
+            return await self._take_early(message)
         if not changes:
             return None
         causes = self._causes(message.source, changes, message.seen_at)
@@ -115,7 +116,7 @@ class Intake:
             seen_at=message.seen_at,
         )
 
-    def _take_early(self, message: SourceChanged) -> ConfigChanged | None:
+    async def _take_early(self, message: SourceChanged) -> ConfigChanged | None:
         """Nothing goes out before every source has said everything once."""
         if message.full and message.source in self._awaited:
             self._awaited.discard(message.source)
@@ -124,7 +125,7 @@ class Intake:
             return None
         log.info("sources_synced", objects=sum(len(table) for table in self._gathering.view.tables.values()))
         before = self._memory.view
-        if before is not None and (missed := find_changes(before, self._gathering.view)):
+        if before is not None and (missed := await drive(find_changes(before, self._gathering.view))):
             self._causes(message.source, missed, message.seen_at)
         return self._everything(message.seen_at)
 

@@ -110,13 +110,13 @@ async def test_a_change_goes_out_with_its_causes(mail, lines, nursery, autojump_
         (cause.id, cause.name, cause.event, cause.resource_version, cause.seen_at) for cause in changed.causes.kept
     ] == [
         (3, "a", ChangeEvent.UPDATED, "v2", 7.0),
-        (4, "b", ChangeEvent.DELETED, "v1", 7.0),
-        (5, "c", ChangeEvent.ADDED, "v1", 7.0),
+        (4, "c", ChangeEvent.ADDED, "v1", 7.0),
+        (5, "b", ChangeEvent.DELETED, "v1", 7.0),
     ]
     assert (changed.forced, changed.reasons, changed.seen_at) == (False, {"config": 3}, 7.0)
     assert {key: lines[-1][key] for key in ("event", "source", "count", "keys", "first_cause", "last_cause")} == {
         "event": "config_changed", "source": "config", "count": 3, "first_cause": 3, "last_cause": 5,
-        "keys": ["VirtualService/shop/a", "VirtualService/shop/b", "VirtualService/shop/c"],
+        "keys": ["VirtualService/shop/a", "VirtualService/shop/c", "VirtualService/shop/b"],
     }  # fmt: skip
     nursery.cancel_scope.cancel()
 
@@ -227,7 +227,7 @@ async def test_what_changed_while_it_was_down_is_a_change(mail, autojump_clock):
         causes = (await heard(mail)).causes.kept
         nursery.cancel_scope.cancel()
     assert [(cause.name, cause.event) for cause in causes if cause.name] == [
-        ("b", ChangeEvent.UPDATED), ("c", ChangeEvent.DELETED), ("d", ChangeEvent.ADDED)
+        ("b", ChangeEvent.UPDATED), ("d", ChangeEvent.ADDED), ("c", ChangeEvent.DELETED)
     ]  # fmt: skip
 
 

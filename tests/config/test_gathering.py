@@ -5,8 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trierarch.config.gathering import Gathering
+from trierarch.config.gathering import KEYS_PER_STEP, Gathering, find_changes
 from trierarch.config.objects import ConfigObject, ObjectKey, Origin
+from trierarch.config.store import ConfigView
+from trierarch.push.steps import run_steps
 
 
 def subject(name, text="1"):
@@ -23,26 +25,40 @@ def names(changes):
     ]
 
 
+def take(gathering, source, upserts, deletes=(), *, full=False):
+    """All steps at once."""
+    return run_steps(gathering.take(source, upserts, deletes, full=full))
+
+
 def test_changes_say_what_was_and_what_is():
-    """New, other, gone, in the order of keys; what says the same is no change."""
+    """New and other ones in the order told, then those that are gone; what says the same is no change."""
     gathering = Gathering(["one"])
-    assert names(gathering.take("one", [subject("b"), subject("a")])) == [("a", None, "1"), ("b", None, "1")]
-    assert gathering.take("one", [subject("a")]) == ()
-    assert names(gathering.take("one", [subject("b", "2")], [subject("a").key])) == [("a", "1", None), ("b", "1", "2")]
+    assert names(take(gathering, "one", [subject("b"), subject("a")])) == [("b", None, "1"), ("a", None, "1")]
+    assert take(gathering, "one", [subject("a")]) == ()
+    assert names(take(gathering, "one", [subject("b", "2")], [subject("a").key])) == [("b", "1", "2"), ("a", "1", None)]
 
 
 def test_the_later_source_counts_and_the_other_returns():
     """An object of two sources is the later one's, whoever spoke last; without it the other's is back."""
     gathering = Gathering(["one", "two"])
-    gathering.take("two", [subject("a", "two")])
-    assert gathering.take("one", [subject("a", "one")]) == ()
-    assert names(gathering.take("two", [], full=True)) == [("a", "two", "one")]
-    assert names(gathering.take("one", [], [subject("a").key])) == [("a", "one", None)]
+    take(gathering, "two", [subject("a", "two")])
+    assert take(gathering, "one", [subject("a", "one")]) == ()
+    assert names(take(gathering, "two", [], full=True)) == [("a", "two", "one")]
+    assert names(take(gathering, "one", [], [subject("a").key])) == [("a", "one", None)]
 
 
 def test_deleting_what_is_not_there_is_no_change():
     """A source may say again that something is gone."""
-    assert Gathering(["one"]).take("one", [], [subject("a").key]) == ()
+    assert take(Gathering(["one"]), "one", [], [subject("a").key]) == ()
+
+
+def test_much_is_taken_in_in_steps():
+    """A step for each so many objects, for a source's news as for the difference of two views."""
+    gathering = Gathering(["one"])
+    steps = list(gathering.take("one", [subject(f"s-{number}") for number in range(3 * KEYS_PER_STEP)]))
+    assert len(steps) == 4
+    assert len(list(find_changes(ConfigView(), gathering.view))) == 3
+    assert len(run_steps(find_changes(gathering.view, ConfigView()))) == 3 * KEYS_PER_STEP
 
 
 STEPS = st.lists(
@@ -63,10 +79,8 @@ def test_the_view_is_what_the_sources_say(steps):
     """
     gathering, tables, seen = Gathering(["one", "two"]), {"one": {}, "two": {}}, {}
     for source, upserts, deletes, full in steps:
-        changes = gathering.take(
-            source, [subject(name, text) for name, text in upserts.items()], [subject(name).key for name in deletes],
-            full=full,
-        )  # fmt: skip
+        said, unsaid = [subject(*each) for each in upserts.items()], [subject(name).key for name in deletes]
+        changes = take(gathering, source, said, unsaid, full=full)
         for name in set(tables[source]) if full else deletes:
             tables[source].pop(name, None)
         tables[source] |= upserts
