@@ -19,12 +19,10 @@ from typing import TYPE_CHECKING, assert_never
 
 import trio
 
-from actors.mailbox import ask
 from actors.messages import (
     ConnectionClosed,
     ConnectionOpened,
     FirstConfigurationAcked,
-    Generate,
     GenerationFailed,
     Placed,
     PushRecorded,
@@ -37,6 +35,7 @@ from actors.messages import (
     Welcome,
 )
 from actors.scopes import Scopes
+from actors.shared_sets import SharedSets
 from actors.stranded import Stranded
 from actors.supervision import attempt
 from actors.tree import Crashed, describe
@@ -126,6 +125,7 @@ class Scheduler:
         self._fleet = Fleet()
         self._mailboxes: dict[str, Mailbox[ToConnection]] = {}
         self._scopes = Scopes()
+        self._sets = SharedSets(outlets.generator)
         self._built: dict[View, dict[str, ResourceSet]] = {}
         self._due: dict[View, Due] = {}
         self._owed: dict[View, Due] = {}
@@ -234,6 +234,7 @@ class Scheduler:
         self._outlets.opened()
         self._stranded.try_again(self._mailboxes)
         self._scopes.begin()
+        self._sets.begin()
         movable = select_movable(before, context)
         moved = await self._place_members(movable, context, request) if movable else {}
         verdicts: Verdicts = {}
@@ -348,7 +349,8 @@ class Scheduler:
         if not types or self._context is None:
             await trio.lowlevel.checkpoint()
         else:
-            answer = await self._generate(view, tuple(sorted(types)), self._context)
+            scope = self._scopes[view.outbound.scope]
+            answer = await self._sets.find(view, scope, self._context, tuple(sorted(types)))
             if isinstance(answer, GenerationFailed):
                 self._report_failure(view, due, self._context, answer.reason)
                 return
@@ -370,15 +372,6 @@ class Scheduler:
             request = due.of(member.name)
             if request is not None:
                 self._tell_skipped(member, request, context, skipped)
-
-    async def _generate(
-        self, view: View, types: tuple[str, ...], context: PushContext
-    ) -> Mapping[str, ResourceSet] | GenerationFailed:
-        scope = self._scopes[view.outbound.scope]
-        return await ask(
-            self._outlets.generator,
-            lambda reply: Generate(view=view, scope=scope, context=context, types=types, reply=reply),
-        )
 
     def _is_built(self, name: str) -> bool:
         """Whether a member's sets are those of the newest snapshot. Else its push waits for them: they are next."""

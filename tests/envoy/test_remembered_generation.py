@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.push.fixtures import built, sidecar
 from tests.push.pool import applied, histories
 from trierarch.config.store import ConfigView
-from trierarch.envoy.generate import VHDS_PARTS, generate, generate_set
+from trierarch.envoy.generate import VHDS_PARTS, decided_by_outbound_key, generate, generate_set
 from trierarch.envoy.memo import Memo
 from trierarch.envoy.outlook import Outlooks
 from trierarch.envoy.part_cache import PartCache
@@ -71,6 +74,21 @@ def test_what_comes_back_is_shared_with_what_was(history):
         context = built(view, context)
     again = {proxy.id: _sets(remembering, proxy, built(before, context)) for proxy in PROXIES}
     assert again == first
+
+
+@given(histories)
+@settings(max_examples=settings.default.max_examples // 20)
+def test_what_a_workload_serves_does_not_show_where_it_is_said_not_to(history):
+    """Clients with one outbound key and whatever inbound key are sent the same of the types that this decides."""
+    start, _ = history
+    context = built(applied(ConfigView(), start))
+    views = [select_view(proxy, context) for proxy in PROXIES]
+    for view in views:
+        scope = run_steps(build_scope(view.outbound.scope, context))
+        for url in filter(partial(decided_by_outbound_key, view), VHDS_PARTS):
+            others = [replace(view, inbound=another.inbound) for another in views]
+            sets = [run_steps(generate(each, scope, context, url, Memo(1000), PartCache())) for each in others]
+            assert all(list(found) == list(sets[0]) for found in sets)
 
 
 def _sets(remembering, proxy, context):
