@@ -8,5 +8,5 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "fast", max_examples=30, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("thorough", settings.get_profile("fast"), max_examples=200)
+settings.register_profile("thorough", settings.get_profile("fast"), max_examples=300)
 settings.load_profile("fast")
