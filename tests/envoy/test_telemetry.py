@@ -10,7 +10,7 @@ from tests.envoy.test_listeners_inbound import TARGETS
 from tests.push.fixtures import scope_of, sidecar, view_in
 from tests.push.fixtures import snapshot as whole_snapshot
 from trierarch.config.mesh_config import AccessLogEncoding, DefaultProviders
-from trierarch.config.proxy_config import EnvironmentTag, HeaderTag, LiteralTag
+from trierarch.config.tracing import EnvironmentTag, HeaderTag, LiteralTag
 from trierarch.envoy.generate import generate
 from trierarch.envoy.memo import Memo
 from trierarch.envoy.part_cache import PartCache

@@ -25,7 +25,7 @@ from tests.envoy.test_listeners_in_envoy import accept
 from tests.envoy.test_listeners_inbound import TARGETS
 from trierarch.config.destination_rule import ClientTls, ClientTlsMode, TrafficPolicy
 from trierarch.config.mesh_config import AccessLogEncoding
-from trierarch.config.proxy_config import EnvironmentTag, HeaderTag, LiteralTag
+from trierarch.config.tracing import EnvironmentTag, HeaderTag, LiteralTag
 from trierarch.envoy.secret_references import SECRETS_FOLDER
 from trierarch.envoy.types import CLUSTER
 from trierarch.push.authentication import PeerModes

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, TypeAlias
 
-from trierarch.config.proxy_config import TraceContext
+from trierarch.config.tracing import TraceContext
 from trierarch.config.wire import Bare, Flattened, Int32, Int64, OneOf, Seconds, Struct, UInt32
 
 

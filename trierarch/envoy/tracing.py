@@ -22,12 +22,12 @@ from protocol.proto.envoy.type.tracing.v3 import (
     CustomTagMetadata,
 )
 from protocol.proto.envoy.type.v3 import Percent
-from trierarch.config.proxy_config import EnvironmentTag, HeaderTag, LiteralTag
+from trierarch.config.tracing import EnvironmentTag, HeaderTag, LiteralTag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trierarch.config.proxy_config import CustomTagKind
+    from trierarch.config.tracing import CustomTagKind
     from trierarch.push.telemetry import Reporter, Telemetry, TracingSettings
 
 _RBAC = "envoy.filters.http.rbac"

@@ -7,9 +7,10 @@ from typing import cast
 
 from protocol.errors import RemoteError
 from protocol.statuses import INVALID_ARGUMENT
-from trierarch.config.proxy_config import ConnectionSettings, ProxyHeaders, Tracing
+from trierarch.config.proxy_config import ConnectionSettings, ProxyHeaders
 from trierarch.config.scalars import Malformed, Notes, parse_duration
 from trierarch.config.schema import read_document
+from trierarch.config.tracing import Tracing
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False, "": False}
 

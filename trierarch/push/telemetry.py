@@ -12,7 +12,7 @@ from trierarch.config import labels as names
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trierarch.config.proxy_config import CustomTagKind, Tracing
+    from trierarch.config.tracing import CustomTagKind, Tracing
     from trierarch.push.context import PushContext
     from trierarch.push.proxy import Proxy
 
