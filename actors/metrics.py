@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MetricT = TypeVar("MetricT", bound=MetricWrapperBase)
 
@@ -29,88 +32,98 @@ class Labelled(Generic[MetricT]):
         return child
 
 
+class Registry(CollectorRegistry):
+    """Knows all metrics, and makes them."""
+
+    def counter(self, name: str, about: str, *labels: str) -> Counter:
+        """A metric that only grows."""
+        return Counter(name, about, labels, registry=self)
+
+    def gauge(self, name: str, about: str, *labels: str) -> Gauge:
+        """A metric that says how things are now."""
+        return Gauge(name, about, labels, registry=self)
+
+    def histogram(self, name: str, about: str, *labels: str, buckets: Sequence[float] = _SECONDS) -> Histogram:
+        """A metric that says how many were how large."""
+        return Histogram(name, about, labels, buckets=buckets, registry=self)
+
+
 class Metrics:
     """One registry and everything in it. Attributes are named for what they count."""
 
     def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
-        self.inbound_updates = Counter("pilot_inbound_updates", "Changes that came in", ["type"], registry=registry)
-        self.push_triggers = Labelled(
-            Counter("pilot_push_triggers", "Pushes to proxies by reason", ["type"], registry=registry)
-        )
-        self.debounce_time = Histogram(
-            "pilot_debounce_time", "From the first change to the snapshot", buckets=_SECONDS, registry=registry
-        )
-        self.snapshot_time = Histogram(
-            "pilot_pushcontext_init_seconds", "Time to build a snapshot", buckets=_SECONDS, registry=registry
-        )
-        self.queue_time = Histogram(
-            "pilot_proxy_queue_time", "From the snapshot to the grant of a push", buckets=_SECONDS, registry=registry
-        )
-        self.convergence_time = Histogram(
-            "pilot_proxy_convergence_time", "From the snapshot to the last byte", buckets=_SECONDS, registry=registry
-        )
-        self.pushes = Labelled(Counter("pilot_xds_pushes", "Responses sent", ["type"], registry=registry))
-        self.config_size = Labelled(
-            Histogram("pilot_xds_config_size_bytes", "Size of responses", ["type"], buckets=_SIZES, registry=registry)
-        )
-        self.connected = Gauge("pilot_xds", "Connected clients", ["version"], registry=registry)
-        self.services = Gauge("pilot_services", "Services known", registry=registry)
-        self.virtual_services = Gauge("pilot_virt_services", "Virtual services known", registry=registry)
-        self.expired_nonces = Counter(
-            "pilot_xds_expired_nonce", "Requests with a stale nonce", ["type"], registry=registry
-        )
-        self.rejects = Counter(
-            "pilot_total_xds_rejects", "Responses that a client rejected", ["type"], registry=registry
-        )
-        self.internal_errors = Counter(
-            "pilot_total_xds_internal_errors", "Streams that ended by an error of ours", registry=registry
-        )
-        self.contained_errors = Counter(
-            "trierarch_contained_errors", "Errors of ours that cost a piece of work only", ["work"], registry=registry
-        )
-        self.key_fetches = Counter(
-            "pilot_jwks_resolver_network_fetch_success",
-            "Key sets of token issuers that were fetched",
-            registry=registry,
-        )
-        self.failed_key_fetches = Counter(
-            "pilot_jwks_resolver_network_fetch_fail", "Key sets of token issuers that were not", registry=registry
-        )
-        self.largest_request = Gauge("pilot_xds_recv_max", "Largest request in bytes", registry=registry)
-        self.rejected_configs = Gauge(
-            "pilot_total_rejected_configs", "Documents that are not in force", ["type", "name"], registry=registry
-        )
-        self.restarts = Counter("trierarch_actor_restarts", "Restarts of actors", ["actor"], registry=registry)
-        self.memo_lookups = Counter(
-            "trierarch_memo_lookups", "Units of generation that were asked for", ["result"], registry=registry
-        )
-        self.collection_time = Histogram(
-            "trierarch_collection_seconds", "Pauses for collecting garbage", buckets=_PAUSES, registry=registry
-        )
+        self.registry = registry = Registry()
+        self._add_configuration(registry)
+        self._add_pushes(registry)
+        self._add_streams(registry)
+        self._add_actors(registry)
         self._add_identity(registry)
+
+    def _add_configuration(self, new: Registry) -> None:
+        """From a change to the snapshot that has it."""
+        self.inbound_updates = new.counter("pilot_inbound_updates", "Changes that came in", "type")
+        self.rejected_configs = new.gauge(
+            "pilot_total_rejected_configs", "Documents that are not in force", "type", "name"
+        )
+        self.debounce_time = new.histogram("pilot_debounce_time", "From the first change to the snapshot")
+        self.snapshot_time = new.histogram("pilot_pushcontext_init_seconds", "Time to build a snapshot")
+        self.services = new.gauge("pilot_services", "Services known")
+        self.virtual_services = new.gauge("pilot_virt_services", "Virtual services known")
+        self.key_fetches = new.counter(
+            "pilot_jwks_resolver_network_fetch_success", "Key sets of token issuers that were fetched"
+        )
+        self.failed_key_fetches = new.counter(
+            "pilot_jwks_resolver_network_fetch_fail", "Key sets of token issuers that were not"
+        )
+
+    def _add_pushes(self, new: Registry) -> None:
+        """From the snapshot to the last byte. What every push counts is looked up once for each label."""
+        self.memo_lookups = new.counter("trierarch_memo_lookups", "Units of generation that were asked for", "result")
+        self.push_triggers = Labelled(new.counter("pilot_push_triggers", "Pushes to proxies by reason", "type"))
+        self.queue_time = new.histogram("pilot_proxy_queue_time", "From the snapshot to the grant of a push")
+        self.convergence_time = new.histogram("pilot_proxy_convergence_time", "From the snapshot to the last byte")
+        self.pushes = Labelled(new.counter("pilot_xds_pushes", "Responses sent", "type"))
+        self.config_size = Labelled(
+            new.histogram("pilot_xds_config_size_bytes", "Size of responses", "type", buckets=_SIZES)
+        )
+
+    def _add_streams(self, new: Registry) -> None:
+        """Who is connected, and what is wrong with what they say."""
+        self.connected = new.gauge("pilot_xds", "Connected clients", "version")
+        self.expired_nonces = new.counter("pilot_xds_expired_nonce", "Requests with a stale nonce", "type")
+        self.rejects = new.counter("pilot_total_xds_rejects", "Responses that a client rejected", "type")
+        self.internal_errors = new.counter("pilot_total_xds_internal_errors", "Streams that ended by an error of ours")
+        self.largest_request = new.gauge("pilot_xds_recv_max", "Largest request in bytes")
         self._largest_request = 0
 
-    def _add_identity(self, registry: CollectorRegistry) -> None:
+    def _add_actors(self, new: Registry) -> None:
+        """How the program itself is."""
+        self.restarts = new.counter("trierarch_actor_restarts", "Restarts of actors", "actor")
+        self.contained_errors = new.counter(
+            "trierarch_contained_errors", "Errors of ours that cost a piece of work only", "work"
+        )
+        self.collection_time = new.histogram(
+            "trierarch_collection_seconds", "Pauses for collecting garbage", buckets=_PAUSES
+        )
+
+    def _add_identity(self, new: Registry) -> None:
         """The certificate authority's, with the names of istiod's."""
-        self.root_expiry = Gauge(
-            "citadel_server_root_cert_expiry_timestamp", "When the first root expires, unix time", registry=registry
+        self.root_expiry = new.gauge(
+            "citadel_server_root_cert_expiry_timestamp", "When the first root expires, unix time"
         )
-        self.chain_expiry = Gauge(
-            "citadel_server_cert_chain_expiry_timestamp", "When the signer or its chain expires", registry=registry
+        self.chain_expiry = new.gauge(
+            "citadel_server_cert_chain_expiry_timestamp", "When the signer or its chain expires, unix time"
         )
-        self.csrs = Counter("citadel_server_csr_count", "Signing requests that came in", registry=registry)
-        self.unauthenticated = Counter(
-            "citadel_server_authentication_failure_count", "Callers who could not prove who they are", registry=registry
+        self.csrs = new.counter("citadel_server_csr_count", "Signing requests that came in")
+        self.unauthenticated = new.counter(
+            "citadel_server_authentication_failure_count", "Callers who could not prove who they are"
         )
-        self.bad_csrs = Counter(
-            "citadel_server_csr_parsing_err_count", "Signing requests that could not be read", registry=registry
+        self.bad_csrs = new.counter("citadel_server_csr_parsing_err_count", "Signing requests that could not be read")
+        self.unsigned_csrs = new.counter(
+            "citadel_server_csr_sign_err_count", "Signing requests that were not signed", "error"
         )
-        self.unsigned_csrs = Counter(
-            "citadel_server_csr_sign_err_count", "Signing requests that were not signed", ["error"], registry=registry
-        )
-        self.certificates_issued = Counter(
-            "citadel_server_success_cert_issuance_count", "Signing requests that were signed", registry=registry
+        self.certificates_issued = new.counter(
+            "citadel_server_success_cert_issuance_count", "Signing requests that were signed"
         )
 
     def note_request_size(self, size: int) -> None:
