@@ -14,7 +14,7 @@ from protocol.errors import RemoteError
 from protocol.statuses import UNAUTHENTICATED
 from trierarch.identity.authenticate import Caller, Credentials, Moment, Unproved, authenticate, by_client_certificate
 from trierarch.identity.forwarded import ForwardedAuthenticator
-from trierarch.identity.rules import TokenRule
+from trierarch.identity.rules import IssuerRule
 from trierarch.identity.tokens import TokenAuthenticator
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from actors.newest import Newest
     from actors.ports import StreamPort
     from trierarch.identity.authenticate import Authenticator
-    from trierarch.identity.tokens import KeySet
+    from trierarch.identity.tokens import TokenKeys
     from trierarch.settings import Settings
 
 
@@ -34,11 +34,11 @@ log = get_logger("authentication")
 class KeyRing:
     """The keys of one issuer, as they were had last. `problem`: why they could not be had now, or ""."""
 
-    rule: TokenRule
-    keys: KeySet = ()
+    rule: IssuerRule
+    keys: TokenKeys = ()
     problem: str = ""
 
-    def held(self) -> KeySet:
+    def held(self) -> TokenKeys:
         """The keys of now."""
         return self.keys
 
@@ -75,5 +75,5 @@ def plan_authenticators(settings: Settings, rings: tuple[KeyRing, ...]) -> tuple
 def plan_rings(settings: Settings) -> tuple[KeyRing, ...]:
     """Whose tokens are believed: the issuer of `JWT_RULE`, and Kubernetes if its keys or its issuer are given."""
     known = bool(settings.token_keys or settings.token_issuer)
-    kubernetes = TokenRule(issuer=settings.token_issuer, audiences=settings.token_audiences, keys=settings.token_keys)
+    kubernetes = IssuerRule(issuer=settings.token_issuer, audiences=settings.token_audiences, keys=settings.token_keys)
     return tuple(map(KeyRing, (*settings.jwt_rule, *((kubernetes,) if known else ()))))

@@ -23,7 +23,7 @@ from actors.messages import IssuedIdentity, IssueIdentity
 from actors.metrics import Metrics
 from actors.serving_tls import ServingCertificate, build_context
 from trierarch.envoy.workload_secrets import build_workload_secrets
-from trierarch.identity.rules import TokenRule
+from trierarch.identity.rules import IssuerRule
 from trierarch.identity.tokens import read_keys, verify_token
 from trierarch.settings import Settings
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROUNDS = 300
-RULE = TokenRule(issuer="", audiences=("istio-ca",))
+RULE = IssuerRule(issuer="", audiences=("istio-ca",))
 
 
 async def issue(rounds: int) -> tuple[float, IssuedIdentity]:

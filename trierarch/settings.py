@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from trierarch.config import scalars
-from trierarch.identity.rules import Network, TokenRule, parse_jwt_rule, parse_networks
+from trierarch.identity.rules import IssuerRule, Network, parse_jwt_rule, parse_networks
 from trierarch.push.mesh import Features, KeyFetching
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class Settings:
         "accounts (NAMESPACE/NAME) that may ask for certificates of the pods on their node",
         variable="CA_TRUSTED_NODE_ACCOUNTS",
     )
-    jwt_rule: tuple[TokenRule, ...] = setting(
+    jwt_rule: tuple[IssuerRule, ...] = setting(
         (), parse_jwt_rule, "issuer of OpenID Connect tokens, as JSON", variable="JWT_RULE"
     )
     token_issuer: str = setting("", str, "issuer of Kubernetes' tokens; none: any", variable="TOKEN_ISSUER")

@@ -14,7 +14,7 @@ from tests.identity.authorities import NOW, rsa_key
 from tests.identity.token_issuer import ISSUER, SUBJECT, jwks, token
 from trierarch.config.key_sets import KeyLocation, KeySet, NoKeys
 from trierarch.identity.authenticate import Caller, Credentials, Moment, Unproved, authenticate
-from trierarch.identity.rules import TokenRule
+from trierarch.identity.rules import IssuerRule
 from trierarch.settings import Settings, parse_settings
 
 
@@ -40,7 +40,7 @@ def issuer() -> Issuer:
 
 def ring(keys: str) -> KeyRing:
     """The keys at this place."""
-    return KeyRing(TokenRule(issuer=ISSUER, audiences=("istio-ca",), keys=keys))
+    return KeyRing(IssuerRule(issuer=ISSUER, audiences=("istio-ca",), keys=keys))
 
 
 def ids(known: KeyRing) -> list[str]:
@@ -114,8 +114,8 @@ def test_whose_tokens_are_believed():
     rule = f'{{"issuer": "{ISSUER}", "jwks_uri": "https://k", "audiences": ["a"]}}'
     environment = {"JWT_RULE": rule, "TRIERARCH_TOKEN_KEYS": "keys.json", "TOKEN_AUDIENCES": "istio-ca,b"}
     oidc, kubernetes = plan_rings(parse_settings({}, environment))
-    assert oidc.rule == TokenRule(issuer=ISSUER, audiences=("a",), keys="https://k")
-    assert kubernetes.rule == TokenRule(issuer="", audiences=("istio-ca", "b"), keys="keys.json")
+    assert oidc.rule == IssuerRule(issuer=ISSUER, audiences=("a",), keys="https://k")
+    assert kubernetes.rule == IssuerRule(issuer="", audiences=("istio-ca", "b"), keys="keys.json")
     assert [each.rule.issuer for each in plan_rings(parse_settings({}, {"TOKEN_ISSUER": "https://i"}))] == ["https://i"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.identity.authorities import NOW, ec_key, rsa_key
 from tests.identity.token_issuer import AUDIENCE, ISSUER, RULE, SUBJECT, claims, jwks, keys, public_jwk, token
 from trierarch.identity.authenticate import Caller, Credentials, Moment, PodReference, Proof, Unproved
-from trierarch.identity.rules import TokenRule, parse_jwt_rule
+from trierarch.identity.rules import IssuerRule, parse_jwt_rule
 from trierarch.identity.tokens import LONGEST_TOKEN, TokenAuthenticator, read_keys, verify_token
 
 MOMENT = Moment(now=NOW, trust_domain="example.org")
@@ -57,7 +57,7 @@ def test_claims(changes, expected):
 
 def test_an_issuer_need_not_be_named():
     """Who has the keys is believed whatever they call themselves, if nobody said what they are called."""
-    assert reason(token(iss="whoever"), rule=TokenRule(issuer="", audiences=(AUDIENCE,))) == ""
+    assert reason(token(iss="whoever"), rule=IssuerRule(issuer="", audiences=(AUDIENCE,))) == ""
 
 
 # --- signatures ------------------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_credentials_are_not_shown():
 def test_a_rule_is_read():
     """As istiod's JWT_RULE has it; the place of the keys may be left to discovery."""
     text = f'{{"issuer": "{ISSUER}", "jwks_uri": "https://k", "audiences": ["a", "b"]}}'
-    assert parse_jwt_rule(text) == (TokenRule(issuer=ISSUER, audiences=("a", "b"), keys="https://k"),)
+    assert parse_jwt_rule(text) == (IssuerRule(issuer=ISSUER, audiences=("a", "b"), keys="https://k"),)
     assert parse_jwt_rule('{"issuer": "i", "audiences": ["a"]}')[0].keys == ""
     assert parse_jwt_rule(" ") == ()
 

@@ -10,14 +10,14 @@ import jwt
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from tests.identity.authorities import NOW, rsa_key
-from trierarch.identity.rules import TokenRule
+from trierarch.identity.rules import IssuerRule
 from trierarch.identity.tokens import read_keys
 
 if TYPE_CHECKING:
-    from trierarch.identity.tokens import KeySet
+    from trierarch.identity.tokens import TokenKeys
 
 ISSUER, AUDIENCE = "https://kubernetes.example", "istio-ca"
-RULE = TokenRule(issuer=ISSUER, audiences=(AUDIENCE, "other-ca"))
+RULE = IssuerRule(issuer=ISSUER, audiences=(AUDIENCE, "other-ca"))
 SUBJECT = "system:serviceaccount:shop:alice"
 POD = {"namespace": "shop", "pod": {"name": "alice-1", "uid": "u-1"}, "serviceaccount": {"name": "alice", "uid": "s"}}
 
@@ -35,7 +35,7 @@ def jwks(*names: str) -> bytes:
 
 
 @cache
-def keys(*names: str) -> KeySet:
+def keys(*names: str) -> TokenKeys:
     """The same, read."""
     return read_keys(jwks(*(names or ("one", "two"))))
 

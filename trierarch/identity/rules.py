@@ -14,7 +14,7 @@ Network: TypeAlias = IPv4Network | IPv6Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenRule:
+class IssuerRule:
     """Whose tokens are believed. `issuer`: "" for any that has signed with the keys. `audiences`: one must match.
 
     `keys`: the URL or file of the keys (JWKS); "" to ask the issuer where they are (OpenID discovery).
@@ -25,14 +25,14 @@ class TokenRule:
     keys: str = ""
 
 
-def parse_jwt_rule(text: str) -> tuple[TokenRule, ...]:
+def parse_jwt_rule(text: str) -> tuple[IssuerRule, ...]:
     """`{"issuer": ..., "jwks_uri": ..., "audiences": [...]}`, or nothing."""
     if not text.strip():
         return ()
     match json.loads(text):
         case {"issuer": str(issuer), "audiences": [str(), *_] as audiences, **others} if issuer:
             return (
-                TokenRule(issuer=issuer, audiences=tuple(map(str, audiences)), keys=str(others.get("jwks_uri", ""))),
+                IssuerRule(issuer=issuer, audiences=tuple(map(str, audiences)), keys=str(others.get("jwks_uri", ""))),
             )
         case _:
             raise ValueError('this is not {"issuer": ISSUER, "jwks_uri": URL, "audiences": [AUDIENCE]}')

@@ -27,7 +27,7 @@ from trierarch.identity.authenticate import (
 if TYPE_CHECKING:
     from jwt.types import Options
 
-    from trierarch.identity.rules import TokenRule
+    from trierarch.identity.rules import IssuerRule
 
 LONGEST_TOKEN = 16 * 1024
 """Characters. Kubernetes' tokens have about a thousand."""
@@ -75,10 +75,10 @@ class TokenKey:
         return any(isinstance(self.key, kind) and algorithm in known for kind, known in _ALGORITHMS.items())
 
 
-KeySet: TypeAlias = tuple[TokenKey, ...]
+TokenKeys: TypeAlias = tuple[TokenKey, ...]
 
 
-def read_keys(jwks: bytes) -> KeySet:
+def read_keys(jwks: bytes) -> TokenKeys:
     """The keys of a JWKS (RFC 7517) that verify signatures. Raises ValueError if it is none or has no such key."""
     keys = tuple(key for entry in json_web_keys.read_keys(jwks)[:MOST_KEYS] for key in _read_key(entry))
     if not keys:
@@ -102,8 +102,8 @@ def _read_key(entry: json_web_keys.Key) -> Iterator[TokenKey]:
 class TokenAuthenticator:
     """An `Authenticator` that believes the tokens of one issuer. `keys` are those that it has now."""
 
-    rule: TokenRule
-    keys: Callable[[], KeySet]
+    rule: IssuerRule
+    keys: Callable[[], TokenKeys]
 
     def __call__(self, shown: Credentials, moment: Moment) -> Caller | Unproved:
         """The service account that the caller's token is about."""
@@ -123,7 +123,7 @@ def find_token(shown: Credentials) -> str | None:
     return None
 
 
-def verify_token(token: str, rule: TokenRule, keys: KeySet, now: float) -> Claims | Unproved:
+def verify_token(token: str, rule: IssuerRule, keys: TokenKeys, now: float) -> Claims | Unproved:
     """The claims of a token that was signed by one of the keys, for one of the audiences, and is valid now."""
     if len(token) > LONGEST_TOKEN:
         return Unproved("the token is too long")
@@ -131,7 +131,7 @@ def verify_token(token: str, rule: TokenRule, keys: KeySet, now: float) -> Claim
     return claims if isinstance(claims, Unproved) else _check(claims, rule, now)
 
 
-def _signed_claims(token: str, keys: KeySet) -> Claims | Unproved:
+def _signed_claims(token: str, keys: TokenKeys) -> Claims | Unproved:
     try:
         header = jwt.get_unverified_header(token)
         algorithm, wanted = str(header.get("alg")), header.get("kid")
@@ -152,7 +152,7 @@ def _claims(token: str, key: TokenKey, algorithm: str) -> Claims:
     return claims
 
 
-def _check(claims: Claims, rule: TokenRule, now: float) -> Claims | Unproved:
+def _check(claims: Claims, rule: IssuerRule, now: float) -> Claims | Unproved:
     """The registered claims (RFC 7519 §4.1)."""
     audience = claims.get("aud")
     audiences = audience if isinstance(audience, list) else [audience]
