@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Event, Thread
-from typing import TYPE_CHECKING, Self
 
 import httpx
 import pytest
 
 from examples.shop.processes import ControlPlane, wait_until
+from tests.e2e.asking import Asking
 from tests.e2e.certified import CertifiedSidecar
+from tests.e2e.envoy_admin import read_statistics
 from tests.e2e.shops import next_network
+from tests.e2e.traffic.programs import Programs
 from tests.envoy.certificates import Authority
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.envoy
 
@@ -68,51 +65,8 @@ metadata: {name: web, namespace: shop}
 spec: {selector: {matchLabels: {app: web}}, portLevelMtls: {8081: {mode: %s}}}
 """
 
-
 IDENTITY = "URI=spiffe://cluster.local/ns/shop/sa/front"
 """What the server is told of the client."""
-
-
-class Asking:
-    """Asks the same again and again as long as the block lasts; `different` are the answers that came, each once."""
-
-    def __init__(self, ask: Callable[[], str]) -> None:
-        self.count = 0
-        self.different: set[str] = set()
-        self._ask = ask
-        self._ended = Event()
-        self._thread = Thread(target=self._run)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._ended.is_set():
-            try:
-                self.different.add(self._ask())
-            except httpx.TransportError as error:
-                self.different.add(repr(error))
-            self.count += 1
-
-
-class Program(BaseHTTPRequestHandler):
-    """Says how the client was introduced by the sidecar."""
-
-    def do_GET(self) -> None:
-        """Answer with the client's certificate, as the sidecar tells of it."""
-        body = self.headers.get("x-forwarded-client-cert", "nobody").encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
 
 
 class Workloads:
@@ -128,18 +82,13 @@ class Workloads:
         (self._mesh / "mesh.yaml").write_text(MESH.replace("NET", self.network))
         self.control_plane = stack.enter_context(ControlPlane(self._mesh, folder / "trierarch.log", self.network))
         self.control_plane.wait_until_ready()
-        self._serve()
-
-    def _serve(self) -> None:
-        server = HTTPServer((f"{self.network}.2", 18081), Program)
-        self._stack.callback(server.server_close)
-        self._stack.callback(server.shutdown)
-        Thread(target=server.serve_forever, daemon=True).start()
+        Programs(stack).serve_http("web", f"{self.network}.2", 18081)
+        self._sidecars: dict[str, CertifiedSidecar] = {}
 
     def start(self, app: str, number: int, secrets: str, drain: int = 1) -> None:
         """Start a sidecar; `secrets` is where it says that it has certificates from."""
         address, xds = f"{self.network}.{number}", self.control_plane.xds
-        self._stack.enter_context(
+        self._sidecars[app] = self._stack.enter_context(
             CertifiedSidecar(
                 self._envoy, xds, self._folder, self._authority, app=app, address=address, secrets=secrets, drain=drain
             )
@@ -152,30 +101,31 @@ class Workloads:
         draft.rename(self._mesh / "policy.yaml")
 
     def through_sidecar(self) -> str:
-        """What the server says to a request by the client's sidecar."""
-        return self._client.get(f"http://{self.network}.1:8080/", headers={"host": "web"}).text
+        """How a request by the client's sidecar is introduced to the server."""
+        return _introduced(self._client.get(f"http://{self.network}.1:8080/", headers={"host": "web"}))
 
     def plaintext(self) -> str:
-        """What the server says to somebody without a certificate; "refused" if the connection is closed."""
+        """The same of somebody without a certificate; "refused" if the connection is closed."""
         try:
-            return httpx.get(f"http://{self.network}.2:8081/", timeout=10).text
-        except httpx.RemoteProtocolError:
-            return "refused"
-        except httpx.ReadError:
+            return _introduced(httpx.get(f"http://{self.network}.2:8081/", timeout=10))
+        except (httpx.RemoteProtocolError, httpx.ReadError):
             return "refused"
 
     def draining(self) -> int:
         """How many listeners and filter chains of the server are on their way out."""
-        page = httpx.get(f"http://{self.network}.2:15000/stats?format=json", timeout=10).json()
-        return sum(each["value"] for each in page["stats"] if each.get("name", "").endswith("draining"))
+        return sum(read_statistics(self._sidecars["web"], "draining").values())
 
     def rejections(self) -> dict[str, int]:
         """What the Envoys would not take."""
-        pages = [
-            httpx.get(f"http://{self.network}.{each}:15000/stats?format=json", timeout=10).json() for each in (1, 2)
-        ]
-        found = {each["name"]: each["value"] for page in pages for each in page["stats"] if "name" in each}
-        return {name: count for name, count in found.items() if name.endswith("update_rejected") and count}
+        found = (read_statistics(each, "update_rejected") for each in self._sidecars.values())
+        return {name: count for counts in found for name, count in counts.items() if count}
+
+
+def _introduced(response: httpx.Response) -> str:
+    """The client's certificate, as the server's sidecar tells of it; "nobody" if it tells of none."""
+    if response.status_code != 200:
+        return f"status {response.status_code}"
+    return response.json()["headers"].get("x-forwarded-client-cert", "nobody")
 
 
 @pytest.fixture
@@ -214,7 +164,7 @@ def test_strict_from_now_on_without_a_failed_request(workloads):
             wait_until(f"{mode}: a stranger is {stranger}", lambda said=stranger: workloads.plaintext() == said)
             wait_until("older connections have ended", lambda: not workloads.draining())
     assert asking.count > 100
-    assert [answer for answer in asking.different if IDENTITY not in answer] == []
+    assert [answer for answer in asking.answers if IDENTITY not in answer] == []
     assert workloads.rejections() == {}
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64decode
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
-from typing import Self
 
 import httpx
 import jwt
 import pytest
 
 from examples.shop.processes import ControlPlane, Sidecar, wait_until
+from tests.e2e.asking import Asking
 from tests.e2e.issuers import Publisher, SigningKey, key_set
 from tests.e2e.shops import next_network
+from tests.e2e.traffic.programs import Programs
 
 pytestmark = pytest.mark.envoy
 
@@ -41,21 +40,6 @@ spec:
 """
 
 
-class Program(BaseHTTPRequestHandler):
-    """Tells which headers came through."""
-
-    def do_GET(self) -> None:
-        """Answer with the request's headers."""
-        body = json.dumps({name.lower(): value for name, value in self.headers.items()}).encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
 class Workload:
     """A server with a sidecar that understands tokens of four issuers, one of which is away."""
 
@@ -72,14 +56,11 @@ class Workload:
             ControlPlane(self._mesh, folder / "trierarch.log", self.network, ("--allow-kill",))
         )
         self.control_plane.wait_until_ready()
-        server = ThreadingHTTPServer((f"{self.network}.2", 18081), Program)
-        stack.callback(server.server_close)
-        stack.callback(server.shutdown)
-        Thread(target=server.serve_forever, daemon=True).start()
+        Programs(stack).serve_http("web", f"{self.network}.2", 18081)
         stack.enter_context(
             Sidecar(envoy, self.control_plane.xds, folder, app="web", address=f"{self.network}.2", mode="delta")
         )
-        self._client = stack.enter_context(self.client())
+        self._client = stack.enter_context(self._open_client())
         wait_until("the sidecar serves", lambda: self.get().status_code == 200)
 
     def publish(self, *keys: SigningKey) -> None:
@@ -114,7 +95,7 @@ class Workload:
         (self._mesh / f".{name}").write_text(text)
         (self._mesh / f".{name}").rename(self._mesh / f"{name}.yaml")
 
-    def client(self) -> httpx.Client:
+    def _open_client(self) -> httpx.Client:
         """Whose requests have a connection each: one that stays open stays with the filters that it began with."""
         limits = httpx.Limits(max_keepalive_connections=0)
         return httpx.Client(base_url=f"http://{self.network}.2:8081", timeout=10, limits=limits)
@@ -127,6 +108,14 @@ class Workload:
     def status(self, token: str = "", path: str = "/") -> int:
         """How a request is answered."""
         return self.get(token, path).status_code
+
+    def headers(self, **options) -> dict[str, str]:
+        """The headers of a request as they reach the program."""
+        return self.get(**options).json()["headers"]
+
+    def asking(self, token: str) -> Asking[int]:
+        """Whoever asks with this token again and again."""
+        return Asking(lambda: self.status(token))
 
 
 @pytest.fixture(scope="module")
@@ -188,16 +177,16 @@ def test_where_tokens_are_and_what_becomes_of_them(workload):
         {"params": {"token": token}},
         {"headers": {"cookie": f"session={token}"}},
     )
-    wait_until("the outputs are there", lambda: "x-sub" in workload.get(**ways[0]).json())
+    wait_until("the outputs are there", lambda: "x-sub" in workload.headers(**ways[0]))
     for way in ways:
-        found = workload.get(**way).json()
+        found = workload.headers(**way)
         assert (found["x-sub"], found["x-unit"]) == ("anna", "north")
         payload = jwt.utils.base64url_decode(found["x-payload"])
         assert json.loads(payload)["iss"] == GOOD
-    assert workload.get(**ways[0]).json()["x-token"] == f"Key {token}"
+    assert workload.headers(**ways[0])["x-token"] == f"Key {token}"
     workload.understand({})
     wait_until("the token is where it was", lambda: workload.status(token) == 200)
-    assert "authorization" not in workload.get(token).json()
+    assert "authorization" not in workload.headers(token=token)
 
 
 def test_policies_believe_tokens(workload):
@@ -220,50 +209,24 @@ def test_policies_believe_tokens(workload):
     wait_until("the policy has gone", lambda: workload.status() == 200)
 
 
-class Traffic:
-    """Requests with a token, one after another, for the length of a block. `answers`: the different ones."""
-
-    def __init__(self, workload, token) -> None:
-        self.answers: set[int] = set()
-        self.count = 0
-        self._workload, self._token = workload, token
-        self._end = Event()
-        self._thread = Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        with self._workload.client() as client:
-            while not self._end.wait(0.002):
-                answer = client.get("/", headers={"authorization": f"Bearer {self._token}"})
-                self.answers.add(answer.status_code)
-                self.count += 1
-
-
 def test_keys_are_rotated(workload):
     """The next key is published beside the old one, then alone: who has the right token never notices."""
-    with Traffic(workload, workload.key.sign(GOOD)) as traffic:
+    with workload.asking(workload.key.sign(GOOD)) as asking:
         workload.publish(workload.key, workload.next_key)
         wait_until("the next key is known", lambda: workload.status(workload.next_key.sign(GOOD)) == 200)
-    assert traffic.answers == {200}
-    with Traffic(workload, workload.next_key.sign(GOOD)) as traffic:
+    assert asking.answers == {200}
+    with workload.asking(workload.next_key.sign(GOOD)) as asking:
         workload.publish(workload.next_key)
         wait_until("the old key is forgotten", lambda: workload.status(workload.key.sign(GOOD)) == 401)
         workload.publish(workload.key, workload.next_key)
         wait_until("the old key is back", lambda: workload.status(workload.key.sign(GOOD)) == 200)
-    assert traffic.answers == {200}
+    assert asking.answers == {200}
 
 
 def test_nobody_notices_a_death(workload):
     """Not that of the source of keys, of intake or of the builder; nor that the issuer breaks down meanwhile."""
     good = workload.publisher.pages["/keys"]
-    with Traffic(workload, workload.key.sign(GOOD)) as traffic:
+    with workload.asking(workload.key.sign(GOOD)) as asking:
         workload.publisher.pages["/keys"] = "<html>out of order</html>"
         wait_until("the failure is seen", lambda: len(workload.control_plane.logged("keys_unfetched")) > 2)
         for actor in ("jwks", "intake", "snapshot_builder", "jwks"):
@@ -274,8 +237,8 @@ def test_nobody_notices_a_death(workload):
             )
             workload.control_plane.wait_until_ready()
         workload.publisher.pages["/keys"] = good
-    assert traffic.count > 50
-    assert traffic.answers == {200}
+    assert asking.count > 50
+    assert asking.answers == {200}
     assert workload.status(SigningKey("four").sign(GOOD)) == 401
 
 
@@ -283,7 +246,7 @@ def test_nobody_notices_a_death(workload):
 def test_nobody_notices_a_new_control_plane(workload):
     """It serves nobody before it has the keys, though the issuer is slow: no proxy is told to refuse good tokens."""
     workload.publisher.delay = 1.0
-    with Traffic(workload, workload.key.sign(GOOD)) as traffic:
+    with workload.asking(workload.key.sign(GOOD)) as asking:
         workload.control_plane.end()
         known = len(workload.control_plane.logged("keys_fetched"))
         workload.control_plane.start()
@@ -293,5 +256,5 @@ def test_nobody_notices_a_new_control_plane(workload):
         deny = {"action": "DENY", "rules": [{"to": [{"operation": {"paths": ["/no"]}}]}]}
         workload.apply("AuthorizationPolicy", "access", deny)
         wait_until("the sidecar has come back", lambda: workload.status("", "/no") == 403, patience=90)
-    assert traffic.answers == {200}
+    assert asking.answers == {200}
     assert workload.status(SigningKey("four").sign(GOOD)) == 401
