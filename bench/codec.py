@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from common.google_cluster import build_google_cluster
 
 from protocol.codec import decode, encode, pack
-from protocol.codec.packing import PREFIX, type_url
+from protocol.codec.any_message import PREFIX, type_url
 from protocol.proto.envoy.config.cluster.v3 import (
     CircuitBreakers,
     CircuitBreakersThresholds,

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.codec import DecodeError, decode, encode, pack, unpack
+from protocol.codec.any_message import message_class, type_url
 from protocol.codec.decode import decoder_source
 from protocol.codec.encode import encoder_source
-from protocol.codec.packing import message_class, type_url
 from protocol.errors import LocalError, RemoteError
 from protocol.proto.envoy.admin.v3 import ServerInfo, UpdateFailureState
 from protocol.proto.envoy.config.cluster.v3 import Cluster, ClusterEdsClusterConfig

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 import protocol.proto
 from protocol.codec import DecodeError, decode, encode
-from protocol.codec.packing import PREFIX, message_class
+from protocol.codec.any_message import PREFIX, message_class
 from protocol.proto.message_pool import default_message_pool
 
 if TYPE_CHECKING:
