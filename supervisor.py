@@ -51,7 +51,9 @@ from actors.metrics import Metrics
 from actors.newest import Newest
 from actors.own_certificate import CertificateTerms
 from actors.serving_tls import ServingTls
-from actors.supervision import ChildSpec, Strategy, SupervisorHandle, SupervisorSpec, supervise
+from actors.static_supervisor import supervise
+from actors.supervision import SupervisorHandle
+from actors.tree import ChildSpec, Strategy, SupervisorSpec
 from trierarch.push.mesh import ContextSettings
 from trierarch.push.token_bucket import TokenBucket
 from trierarch.settings import automatic_limit

@@ -32,7 +32,7 @@ from actors.messages import (
 )
 from actors.own_certificate import trust_cause
 from actors.slot import Slot, describe
-from actors.supervision import ChildSpec, Restart, SupervisorHandle
+from actors.tree import ChildSpec, Restart
 from protocol.statuses import UNAVAILABLE
 from protocol.xds.session import AdsSession
 from trierarch.envoy.types import TYPE_RULES
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from actors.connection import Outlets
     from actors.mailbox import Mailbox
     from actors.messages import ConnectionDescription, ToConnections
+    from actors.supervision import SupervisorHandle
 
 
 CONNECTION_NUMBERS = count(1)

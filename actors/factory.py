@@ -1,7 +1,7 @@
 """Supervision of children of one kind that come and go, one for each connection: each by itself (after Erlang/OTP).
 
-A static supervisor (`actors.supervision`) knows its children beforehand and fails when they crash too often; here such
-a child is given up and nobody else notices.
+A static supervisor (`actors.static_supervisor`) knows its children beforehand and fails when they crash too often; here
+such a child is given up and nobody else notices.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What lives here: specifications of children and supervisors, how a life may end, and the policy: who wants a restart,
 who is restarted along with whom, how many restarts are too many, how long to wait before one. What must not: tasks,
-clocks, logs; `actors.supervision` drives what is decided here.
+clocks, logs; `actors.static_supervisor` and `actors.factory` drive what is decided here.
 
 Children start left to right and stop right to left. Intensities multiply along a path: with 3 at the root and 5 below,
 a child may crash 24 times before the process ends, so keep them small.

@@ -12,7 +12,9 @@ from actors import ads_service, connection, connections
 from actors.mailbox import Mailbox, ask
 from actors.messages import ConnectionClosed, ConnectionOpened, Describe, PushTo, RollCall, TypesWatched
 from actors.metrics import Metrics
-from actors.supervision import ChildSpec, SupervisorHandle, SupervisorSpec, supervise
+from actors.static_supervisor import supervise
+from actors.supervision import SupervisorHandle
+from actors.tree import ChildSpec, SupervisorSpec
 from protocol.errors import RemoteError
 from protocol.xds.requests import SotwRequest
 from protocol.xds.resources import ResourceSet

@@ -12,7 +12,9 @@ from actors import generator
 from actors.mailbox import Mailbox, ask
 from actors.messages import Generate
 from actors.metrics import Metrics
-from actors.supervision import ChildSpec, SupervisorHandle, SupervisorSpec, supervise
+from actors.static_supervisor import supervise
+from actors.supervision import SupervisorHandle
+from actors.tree import ChildSpec, SupervisorSpec
 from tests.actors.meshes import SHOP, routing
 from tests.push.fixtures import built, edited, scope_of, sidecar, snapshot, view_in
 from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET

@@ -8,7 +8,8 @@ import pytest
 import trio
 
 import supervisor
-from actors.supervision import ChildState, IntensityExceeded
+from actors.static_supervisor import IntensityExceeded
+from actors.supervision import ChildState
 from tests.actors.fake_stream import FakeEnvoy
 from tests.actors.meshes import SHOP, routing
 from tests.actors.system import SETTINGS, SOURCE, World, start_mesh

@@ -9,7 +9,9 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors import grpc_server
-from actors.supervision import ChildSpec, SupervisorHandle, SupervisorSpec, supervise
+from actors.static_supervisor import supervise
+from actors.supervision import SupervisorHandle
+from actors.tree import ChildSpec, SupervisorSpec
 
 
 class FakeServer:

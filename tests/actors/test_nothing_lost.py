@@ -18,7 +18,9 @@ from actors import debouncer, intake
 from actors.mailbox import Mailbox
 from actors.messages import BuilderIdle, CausesSettled, ResendConfig, SourceChanged
 from actors.metrics import Metrics
-from actors.supervision import ChildSpec, SupervisorHandle, SupervisorSpec, supervise
+from actors.static_supervisor import supervise
+from actors.supervision import SupervisorHandle
+from actors.tree import ChildSpec, SupervisorSpec
 from trierarch.config.objects import ConfigObject, ObjectKey, Origin
 from trierarch.push.debounce import DebounceOptions
 

@@ -9,16 +9,9 @@ import trio
 from structlog.testing import capture_logs
 
 from actors.factory import open_factory
-from actors.supervision import (
-    ChildSpec,
-    ChildState,
-    IntensityExceeded,
-    Restart,
-    Strategy,
-    SupervisorHandle,
-    SupervisorSpec,
-    supervise,
-)
+from actors.static_supervisor import IntensityExceeded, supervise
+from actors.supervision import ChildState, SupervisorHandle
+from actors.tree import ChildSpec, Restart, Strategy, SupervisorSpec
 from protocol.errors import LocalError
 
 

@@ -12,7 +12,7 @@ import trio
 import supervisor
 from actors.authority_files import BadAuthority
 from actors.logs import configure_logs
-from actors.supervision import IntensityExceeded
+from actors.static_supervisor import IntensityExceeded
 from trierarch.cli.checking import check_path, finding_line
 from trierarch.settings import BadSetting, Settings, parse_settings, setting_infos
 
