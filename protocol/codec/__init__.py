@@ -11,9 +11,9 @@ encoder and a decoder that are written as Python source when it is first met (`p
 What must not be here: the meaning of any message.
 """
 
-from protocol.codec.any_message import pack, unpack
+from protocol.codec.any_message import pack, pack_encoded, unpack
 from protocol.codec.decode import decode
 from protocol.codec.encode import encode, prepare
 from protocol.wire_reading import DecodeError
 
-__all__ = ["DecodeError", "decode", "encode", "pack", "prepare", "unpack"]
+__all__ = ["DecodeError", "decode", "encode", "pack", "pack_encoded", "prepare", "unpack"]

@@ -43,7 +43,12 @@ def _import_package(name: str) -> None:
 
 def pack(message: Message) -> PackedMessage:
     """A message inside an Any."""
-    return PackedMessage(type_url=type_url(type(message)), value=encode(message))
+    return pack_encoded(type(message), encode(message))
+
+
+def pack_encoded(message: type[Message], body: bytes) -> PackedMessage:
+    """The same for one that is encoded already."""
+    return PackedMessage(type_url=type_url(message), value=body)
 
 
 def unpack(packed: PackedMessage, expected: type[AnyMessage]) -> AnyMessage:

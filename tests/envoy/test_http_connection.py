@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from protocol.codec import decode, encode
+from protocol.proto.envoy.extensions.filters.network.http_connection_manager.v3 import HttpConnectionManager
 from tests.envoy.meshes import STOCK, http, inbound_listeners, listeners, mesh_of, service
 from tests.envoy.samples import ISTIO, inbound_key, mesh, outbound_key, snapshot
 from trierarch.config.mesh_config import Normalization, PathNormalization
 from trierarch.config.mesh_networks import FromCidr, MeshNetworks, Network, NetworkEndpoints
 from trierarch.config.proxy_config import (
     CertDetails,
+    ConnectionSettings,
     Disableable,
     Enableable,
     ForwardClientCertDetails,
@@ -19,8 +22,12 @@ from trierarch.config.proxy_config import (
     ProxyHeaders,
     ServerHeader,
 )
+from trierarch.envoy.http_connection import HttpConnection, HttpProfile
+from trierarch.envoy.http_manager import build_http_connection
+from trierarch.envoy.routes_inbound import InboundRoute
 from trierarch.push.mesh import Features, Mesh
 from trierarch.push.model import Hostname, PortProtocol, ServiceTarget
+from trierarch.push.telemetry import Reporter, Telemetry, TracingSettings
 
 WEB = service("web", "80/HTTP")
 TARGET = ServiceTarget(Hostname("shop", WEB.hostname), 80, 8080, PortProtocol.HTTP)
@@ -208,3 +215,33 @@ def test_ports_of_the_proxy_itself_are_left_alone():
     busy = service("busy", "15001/HTTP", "15021/HTTP", "15006/TCP", address="10.0.0.8")
     found = listeners(mesh_of(busy), outbound_key(own_ports=frozenset({15021})))
     assert list(found) == ["10.0.0.8_15006", "virtualOutbound"]
+
+
+# --- encoding --------------------------------------------------------------------------------------------------------
+PROFILES = {
+    "outbound": {"inbound": False},
+    "stock": {"inbound": True, "istio": False},
+    "all": {
+        "inbound": True,
+        "http10": True,
+        "idle_timeout": 5.0,
+        "use_remote_address": True,
+        "internal_ranges": ("10.0.0.0/8",),
+        "headers": ProxyHeaders(preserve_http1_header_case=True, request_id=Disableable(disabled=True)),
+        "connections": ConnectionSettings(http_drain_timeout=1.0, http_max_concurrent_streams=7),
+        "telemetry": Telemetry(TracingSettings(), Reporter("web", "v1", "mesh", "shop", "Kubernetes")),
+    },
+}
+
+
+@pytest.mark.parametrize("settings", PROFILES.values(), ids=PROFILES)
+@pytest.mark.parametrize("routes", ["80", InboundRoute(cluster="inbound|80||", port=80, operation="web:80/*")])
+def test_a_manager_that_is_joined_from_stretches_is_encoded_as_a_whole_would_be(settings, routes):
+    """Its fields come in the order of their numbers, so equal managers have equal bytes however they are made."""
+    common = {"istio": True, "metadata_exchange": True, "headers": ProxyHeaders(), "normalization": Normalization.BASE}
+    profile = HttpProfile(**{**common, **settings})
+    connection = HttpConnection(
+        profile=profile, stat_prefix="web;", routes=routes, grpc_web=True, http2=True, absolute_urls=True
+    )
+    body = build_http_connection(connection)[-1].typed_config.value
+    assert encode(decode(HttpConnectionManager, body)) == body

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from protocol.proto.envoy.config.listener.v3 import Filter, FilterChainMatch, Listener
 from protocol.proto.envoy.config.listener.v3 import FilterChain as FilterChainMessage
 from trierarch.envoy.addresses import build_range
-from trierarch.envoy.http_connection import HttpConnection, build_http_connection
+from trierarch.envoy.http_connection import HttpConnection
+from trierarch.envoy.http_manager import build_http_connection
 from trierarch.envoy.inbound_tls import MeshServerTls, UserServerTls, build_server_socket
 from trierarch.envoy.packing import duration, encode
 from trierarch.envoy.source_metadata import source_metadata
@@ -104,7 +105,7 @@ def _build_socket(chain: FilterChain) -> TransportSocket | None:
 def _build_filters(filters: HttpConnection | TcpProxy) -> list[Filter]:
     match filters:
         case HttpConnection():
-            return build_http_connection(filters)
+            return list(build_http_connection(filters))
         case TcpProxy():
             return build_tcp_filters(filters)
 

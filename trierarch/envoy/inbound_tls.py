@@ -6,6 +6,7 @@ Which chains terminate TLS is decided in `inbound_chains.py`; here is what they 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from protocol.proto.envoy.config.core.v3 import DataSource, TransportSocket
@@ -62,6 +63,8 @@ _VERSIONS = {
 }
 """By the names that the mesh's own protocol versions have too."""
 
+_REMEMBERED = 256
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeshServerTls:
@@ -107,8 +110,9 @@ def _trust_domains(mesh: Mesh) -> tuple[str, ...]:
     return tuple(dict.fromkeys((config.trust_domain, *config.trust_domain_aliases, *given)))
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def build_server_socket(tls: MeshServerTls | UserServerTls, *, http: bool) -> TransportSocket:
-    """The transport socket of a chain. `http`: the chain takes HTTP only."""
+    """The transport socket of a chain. `http`: the chain takes HTTP only. Remembered: a mesh has few different ones."""
     match tls:
         case MeshServerTls():
             context = _mesh_context(tls, http=http)
