@@ -40,6 +40,7 @@ TO_A = "route: [{destination: {host: a}}]"
             f"{{{TO_A}, fault: {{delay: {{fixedDelay: 1s, percentage: {{value: 101}}}}}}}}",
             ".fault.delay.percentage.value",
         ),
+        (f"{{{TO_A}, mirror: {{host: b}}, mirrorPercentage: {{value: 0.00001}}}}", ".mirrorPercentage.value"),
         (f"{{{TO_A}, headers: {{request: {{add: {{x: 5%}}}}}}}}", ".headers.request.add[x]"),
         (f'{{{TO_A}, headers: {{response: {{set: {{x: "5\\n"}}}}}}}}', ".headers.response.set[x]"),
         (f"{{{TO_A}, corsPolicy: {{allowMethods: [GOT]}}}}", ".corsPolicy.allowMethods[0]"),
@@ -77,6 +78,7 @@ def test_http_routes(route: str, path: str | None):
         ),
         (f"{{hosts: [a.b], exportTo: ['*', x], http: [{{{TO_A}}}]}}", "spec.exportTo"),
         (f"{{hosts: [a.b], exportTo: ['~'], http: [{{{TO_A}}}]}}", "spec.exportTo[0]"),
+        (f"{{hosts: [a.b], exportTo: [., shop], http: [{{{TO_A}}}]}}", "spec.exportTo[1]"),
         (f"{{gateways: [x], http: [{{{TO_A}}}]}}", "spec.gateways"),
         (f"{{tcp: [{{{TO_A}}}]}}", "spec.tcp"),
         (f"{{hosts: [a.b], tls: [{{{TO_A}}}]}}", "spec.tls[0].match"),
@@ -85,6 +87,7 @@ def test_http_routes(route: str, path: str | None):
             "{hosts: [a.b], tcp: [{match: [{port: 70000}], route: [{destination: {host: a}}]}]}",
             "spec.tcp[0].match[0].port",
         ),
+        (f"{{hosts: [a.b], tcp: [{{match: [{{sourceSubnet: x}}], {TO_A}}}]}}", "spec.tcp[0].match[0].sourceSubnet"),
     ],
 )
 def test_virtual_services(spec: str, path: str):
@@ -97,6 +100,7 @@ def test_virtual_services(spec: str, path: str):
     [
         ("{}", "spec.host"),
         ("{host: a, subsets: [{name: v1}, {name: v1}]}", "spec.subsets[1]"),
+        ("{host: a, subsets: [{name: V1}, {name: v_1}]}", "spec.subsets[1].name"),
         ("{host: a, exportTo: [x], workloadSelector: {matchLabels: {a: b}}}", "spec.exportTo"),
     ],
 )
@@ -111,6 +115,7 @@ def test_destination_rules(spec: str, path: str):
         ("{}", ""),
         ("{connectionPool: {}}", ".connectionPool"),
         ("{connectionPool: {http: {http2KeepAlive: {interval: 1s}}}}", ".connectionPool.http.http2KeepAlive.timeout"),
+        ("{connectionPool: {tcp: {idleTimeout: 0s}, http: {idleTimeout: 0s}}}", ".connectionPool.http.idleTimeout"),
         ("{tls: {mode: MUTUAL, privateKey: k}}", ".tls.clientCertificate"),
         ("{loadBalancer: {consistentHash: {}}}", ".loadBalancer.consistentHash"),
         (
@@ -161,6 +166,10 @@ def test_traffic_policies(policy: str, path: str):
         ),
         ("{hosts: [a], resolution: DNS_ROUND_ROBIN, endpoints: [{address: a}, {address: b}]}", "spec.endpoints"),
         ("{hosts: [a], resolution: DYNAMIC_DNS}", "spec.hosts[0]"),
+        (
+            "{hosts: ['*.a'], resolution: DYNAMIC_DNS, ports: [{number: 80, name: x, protocol: mongo}]}",
+            "spec.ports[0].protocol",
+        ),
         ("{hosts: [a], ports: [{number: 80, name: x, protocol: tcp}]}", "spec.ports[0]?"),
         ("{hosts: [a], resolution: STATIC}", "spec.endpoints?"),
     ],
@@ -193,6 +202,7 @@ def test_workload_entries(spec: str, path: str):
         ("{egress: [{hosts: []}]}", "spec.egress[0].hosts"),
         ("{egress: [{hosts: ['*']}]}", "spec.egress[0].hosts[0]"),
         ("{egress: [{hosts: ['a/*b']}]}", "spec.egress[0].hosts[0]"),
+        ("{egress: [{hosts: ['a/b']}]}", "spec.egress[0].hosts[0]"),
         ("{egress: [{hosts: ['./*']}, {hosts: ['a/*']}]}", "spec.egress[0]"),
         ("{egress: [{hosts: ['./*'], bind: 1.1.1.1}]}", "spec.egress[0].bind?"),
         ("{egress: [{hosts: ['*/*', 'a/b.c']}]}", "spec.egress[0].hosts[1]?"),

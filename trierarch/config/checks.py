@@ -49,6 +49,7 @@ _QUALIFIED = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _HEADER_NAME = re.compile(r":?[-!#$%&'*+.^_`|~0-9A-Za-z]+", re.ASCII)
 _HEADER_COMMAND = re.compile(r"%%|%[A-Z_0-9]+(?:\((?:[^()]|\([^()]*\))*\))?(?::\d+)?%", re.ASCII)
 _MAX_HOST, _MAX_LABEL, _MAX_NAME = 255, 63, 253
+_LEAST_PERCENT = 0.0001
 
 
 def check_host(path: str, host: str) -> Complaints:
@@ -92,6 +93,11 @@ def check_dns_label(path: str, name: str) -> Complaints:
     """A name of lower-case letters, digits and hyphens (RFC 1123), at most 63 of them."""
     if not _DNS_LABEL.fullmatch(name):
         yield Violation(path, f'"{name}" is not a valid name', "lower-case letters, digits and hyphens")
+
+
+def check_subset_name(path: str, name: str) -> Complaints:
+    """The name of a subset, which may have capital letters."""
+    yield from check_dns_label(path, name.lower())
 
 
 def check_address(path: str, address: str) -> Complaints:
@@ -148,9 +154,12 @@ def check_optional_duration(path: str, seconds: float | None) -> Complaints:
 
 
 def check_percent(path: str, percent: Percent | None) -> Complaints:
-    """A share between 0 and 100."""
-    if percent is not None:
-        yield from check_percentage(f"{path}.value", percent.value)
+    """A share between 0 and 100 that is not less than what Envoy counts in: millionths."""
+    if percent is None:
+        return
+    yield from check_percentage(f"{path}.value", percent.value)
+    if 0 < percent.value < _LEAST_PERCENT:
+        yield Violation(f"{path}.value", f"{percent.value:g} is less than {_LEAST_PERCENT:g}, and not 0")
 
 
 def check_percentage(path: str, value: float) -> Complaints:
@@ -225,11 +234,14 @@ def check_keepalive(path: str, keepalive: TcpKeepalive | None) -> Complaints:
         yield from check_duration(f"{path}.interval", keepalive.interval, 1)
 
 
-def check_export_to(path: str, export_to: Sequence[str], *, nobody: bool = False) -> Complaints:
-    """Namespaces that see an object: names, or alone `*` (all) or `~` (none, if `nobody`), or `.` (its own)."""
+def check_export_to(
+    path: str, export_to: Sequence[str], own: str = EXPORT_PRIVATE, *, nobody: bool = False
+) -> Complaints:
+    """Namespaces that see an object: names, or alone `*` (all) or `~` (none, if `nobody`), or `.` (its `own`)."""
+    named = [own if namespace == EXPORT_PRIVATE else namespace for namespace in export_to]
     for index, namespace in enumerate(export_to):
         here = f"{path}[{index}]"
-        if namespace in export_to[:index]:
+        if named[index] in named[:index]:
             yield Violation(here, f'"{namespace}" is there twice')
         if namespace == EXPORT_NONE and not nobody:
             yield Violation(here, "~ (nobody) is only possible for a ServiceEntry")

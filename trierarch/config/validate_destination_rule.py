@@ -18,6 +18,7 @@ from trierarch.config.checks import (
     check_percentage,
     check_port,
     check_selector,
+    check_subset_name,
     check_wildcard_host,
 )
 from trierarch.config.destination_rule import (
@@ -58,19 +59,21 @@ def check_destination_rule(subject: ConfigObject[DestinationRule]) -> Complaints
     yield from check_distinct("spec.subsets", (subset.name for subset in spec.subsets), "subset")
     for index, subset in enumerate(spec.subsets):
         path = f"spec.subsets[{index}]"
-        if not subset.name:
+        if subset.name:
+            yield from check_subset_name(f"{path}.name", subset.name)
+        else:
             yield Violation(f"{path}.name", "the name of the subset is missing")
         yield from check_labels(f"{path}.labels", subset.labels)
         yield from _check_policy(f"{path}.trafficPolicy", subset.traffic_policy)
-    yield from check_export_to("spec.exportTo", spec.export_to)
-    yield from _check_selector(spec)
+    yield from check_export_to("spec.exportTo", spec.export_to, subject.key.namespace)
+    yield from _check_selector(spec, subject.key.namespace)
 
 
-def _check_selector(spec: DestinationRule) -> Complaints:
+def _check_selector(spec: DestinationRule, own: str) -> Complaints:
     if spec.workload_selector is None:
         return
     yield from check_selector("spec.workloadSelector.matchLabels", spec.workload_selector.match_labels)
-    if any(namespace != EXPORT_PRIVATE for namespace in spec.export_to):
+    if any(namespace not in (EXPORT_PRIVATE, own) for namespace in spec.export_to):
         yield Violation("spec.exportTo", "a rule with a workloadSelector counts in its own namespace only", 'use ["."]')
 
 
@@ -126,7 +129,7 @@ def _check_http_pool(path: str, http: HttpPool) -> Complaints:
         maxRetries=http.max_retries,
         maxConcurrentStreams=http.max_concurrent_streams,
     )
-    yield from check_optional_duration(f"{path}.idleTimeout", http.idle_timeout)
+    yield from check_duration(f"{path}.idleTimeout", http.idle_timeout)
     if http.h2_upgrade_policy is H2UpgradePolicy.UPGRADE and http.use_client_protocol:
         yield Violation(f"{path}.useClientProtocol", "cannot be combined with h2UpgradePolicy: UPGRADE")
     if http.http2_keep_alive is not None:

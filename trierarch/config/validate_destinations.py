@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from trierarch.config.checks import (
     check_address,
-    check_dns_label,
     check_host,
     check_labels,
     check_namespace,
     check_optional_port,
     check_port,
     check_service_host,
+    check_subset_name,
 )
 from trierarch.config.hosts import MESH_GATEWAY
 from trierarch.config.violations import Complaints, Violation
@@ -31,7 +31,7 @@ def check_destination(path: str, destination: Destination | None) -> Complaints:
         return
     yield from check_service_host(f"{path}.host", destination.host)
     if destination.subset:
-        yield from check_dns_label(f"{path}.subset", destination.subset.lower())
+        yield from check_subset_name(f"{path}.subset", destination.subset)
     if destination.port is not None:
         yield from check_port(f"{path}.port.number", destination.port.number)
 

@@ -49,7 +49,7 @@ def check_service_entry(subject: ConfigObject[ServiceEntry]) -> Complaints:
         yield from _check_endpoint(f"spec.endpoints[{index}]", endpoint, spec)
     yield from _check_resolution(spec)
     yield from _check_ambiguity(spec)
-    yield from check_export_to("spec.exportTo", spec.export_to, nobody=True)
+    yield from check_export_to("spec.exportTo", spec.export_to, subject.key.namespace, nobody=True)
 
 
 def _check_hosts(spec: ServiceEntry) -> Complaints:
@@ -125,6 +125,9 @@ def _check_dynamic_dns(spec: ServiceEntry) -> Complaints:
     for field, given in (("endpoints", spec.endpoints), ("addresses", spec.addresses)):
         if given:
             yield Violation(f"spec.{field}", "not possible with resolution DYNAMIC_DNS")
+    for index, port in enumerate(spec.ports):
+        if not (_is_http(port) or port.protocol.lower() in ("https", "tls")):
+            yield Violation(f"spec.ports[{index}].protocol", "resolution DYNAMIC_DNS takes the host from HTTP or TLS")
 
 
 def _check_endpoint(path: str, endpoint: Workload, spec: ServiceEntry) -> Complaints:

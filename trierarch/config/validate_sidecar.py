@@ -144,14 +144,16 @@ def _check_imports(path: str, hosts: tuple[str, ...]) -> Complaints:
             yield from check_namespace(here, excluded)
         if name != "*":
             yield from check_wildcard_host(here, name)
-            yield from _check_partial_wildcard(here, name)
+            yield from _check_whole_name(here, name)
         if host in hosts[:index] or _is_covered(namespace, name, everything):
             yield Caution(here, f'"{host}" is imported already')
 
 
-def _check_partial_wildcard(path: str, name: str) -> Complaints:
+def _check_whole_name(path: str, name: str) -> Complaints:
     if name.startswith("*") and not name.startswith("*."):
         yield Violation(path, f'"{name}" is not a valid host', "a wildcard stands for whole labels here: *.example.com")
+    elif "." not in name:
+        yield Violation(path, f'"{name}" is a short name', "hosts are whole here: web.shop.svc.cluster.local")
 
 
 def _is_covered(namespace: str, name: str, everything: set[str]) -> bool:

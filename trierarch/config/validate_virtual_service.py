@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trierarch.config.checks import check_export_to, check_wildcard_host
+from trierarch.config.checks import check_address, check_export_to, check_wildcard_host
 from trierarch.config.hosts import MESH_GATEWAY, host_covers, hosts_overlap, is_ip_address
 from trierarch.config.validate_destinations import check_gateways, check_source, check_subnets, check_weighted
 from trierarch.config.validate_http_route import check_http_route
@@ -24,7 +24,7 @@ def check_virtual_service(subject: ConfigObject[VirtualService]) -> Complaints:
     is_delegate = not spec.hosts
     yield from _check_delegate(spec) if is_delegate else _check_hosts(spec)
     yield from check_gateways("spec.gateways", spec.gateways)
-    yield from check_export_to("spec.exportTo", spec.export_to)
+    yield from check_export_to("spec.exportTo", spec.export_to, subject.key.namespace)
     if not (spec.http or spec.tls or spec.tcp):
         yield Violation("spec", "one of http, tls and tcp is required")
     at_gateway_only = bool(spec.gateways) and MESH_GATEWAY not in spec.gateways
@@ -96,6 +96,8 @@ def _check_tcp(path: str, route: TcpRoute) -> Complaints:
     for index, match in enumerate(route.match):
         here = f"{path}.match[{index}]"
         yield from check_subnets(f"{here}.destinationSubnets", match.destination_subnets)
+        if match.source_subnet:
+            yield from check_address(f"{here}.sourceSubnet", match.source_subnet)
         yield from check_source(here, match)
     if not route.route:
         yield Violation(f"{path}.route", "a destination is missing")
