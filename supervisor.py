@@ -128,52 +128,63 @@ class Mailboxes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What is made before the actors, is given to several of them, and outlives them. `ready` is set when proxies can
+    be served.
+    """
+
+    settings: Settings
+    handle: SupervisorHandle
+    metrics: Metrics
+    mail: Mailboxes = field(default_factory=Mailboxes)
+    ready: trio.Event = field(default_factory=trio.Event)
+    memory: intake.Memory = field(default_factory=intake.Memory)
+    newest: Newest = field(default_factory=Newest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What those who deal with identities share; it outlives them as mailboxes do."""
+    """The same for those who deal with identities."""
 
     rings: tuple[authentication.KeyRing, ...]
     tls: ServingTls = field(default_factory=ServingTls)
-    newest: Newest = field(default_factory=Newest)
     memory: authority.Memory = field(default_factory=authority.Memory)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """Everything that runs, before it runs. `ready` is set when proxies can be served."""
+    """Everything that runs, before it runs."""
 
     tree: SupervisorSpec
-    handle: SupervisorHandle
-    mailboxes: Mailboxes
-    metrics: Metrics
-    ready: trio.Event
+    shared: Shared
     xds: grpc_server.Endpoint
     secure: grpc_server.Endpoint
 
 
 def build_system(settings: Settings, sources: tuple[SourceSpec, ...] | None = None) -> System:
     """Wire the actors for these settings; `sources` instead of the files that the settings name."""
-    mail, metrics, ready = Mailboxes(), Metrics(), trio.Event()
+    metrics = Metrics()
     handle = SupervisorHandle(on_restart=lambda name: metrics.restarts.labels(name).inc())
+    shared = Shared(settings=settings, handle=handle, metrics=metrics)
     identity = Identity(rings=authentication.plan_rings(settings))
-    xds, secure = _build_endpoints(settings, mail, metrics, identity)
-    planned = plan_sources(settings) if sources is None else sources
-    pipeline = _pipeline(settings, planned, mail, metrics, ready, identity.newest)
+    xds, secure = _build_endpoints(shared, identity)
+    pipeline = _pipeline(shared, plan_sources(settings) if sources is None else sources)
     children: tuple[ChildSpec | SupervisorSpec, ...] = (
         SupervisorSpec(name="pipeline", intensity=5, period=30.0, children=pipeline),
-        *_identity(settings, mail, metrics, ready, identity),
-        ChildSpec(name="connections", start=_connections(settings, mail, metrics, handle)),
-        *_grpc("grpc", xds, ready),
-        *_grpc("secure_grpc", secure, ready, identity.tls.available),
-        *_debug(settings, mail, metrics, handle, ready),
-        *_collector(settings, metrics),
+        *_identity(shared, identity),
+        ChildSpec(name="connections", start=_connections(shared)),
+        *_grpc("grpc", xds, shared.ready),
+        *_grpc("secure_grpc", secure, shared.ready, identity.tls.available),
+        *_debug(shared),
+        *_collector(shared),
     )
     tree = SupervisorSpec(name="root", strategy=Strategy.REST_FOR_ONE, intensity=3, period=60.0, children=children)
-    return System(tree=tree, handle=handle, mailboxes=mail, metrics=metrics, ready=ready, xds=xds, secure=secure)
+    return System(tree=tree, shared=shared, xds=xds, secure=secure)
 
 
 async def run(system: System, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Run the system until cancelled. Raises `IntensityExceeded` with a report when it cannot go on."""
-    await supervise(system.tree, handle=system.handle, task_status=task_status)
+    await supervise(system.tree, handle=system.shared.handle, task_status=task_status)
 
 
 def plan_sources(settings: Settings) -> tuple[SourceSpec, ...]:
@@ -184,14 +195,8 @@ def plan_sources(settings: Settings) -> tuple[SourceSpec, ...]:
     )
 
 
-def _pipeline(
-    settings: Settings,
-    sources: tuple[SourceSpec, ...],
-    mail: Mailboxes,
-    metrics: Metrics,
-    ready: trio.Event,
-    newest: Newest,
-) -> tuple[ChildSpec, ...]:
+def _pipeline(shared: Shared, sources: tuple[SourceSpec, ...]) -> tuple[ChildSpec, ...]:
+    settings, mail = shared.settings, shared.mail
     source_mail: dict[str, Mailbox[ToSource]] = {source.name: Mailbox(source.name) for source in sources}
     name_mail = {dns_source.NAME: mail.names} if settings.resolve_gateways else {}
     options = debouncer.options(settings)
@@ -199,91 +204,25 @@ def _pipeline(
         "journal": partial(journal.run, mail.journal),
         **{each.name: partial(each.start, source_mail[each.name], intake=mail.intake) for each in sources},
         **{name: _dns_source(inbox, mail) for name, inbox in name_mail.items()},
-        jwks_source.NAME: _jwks_source(settings, mail, metrics),
+        jwks_source.NAME: _jwks_source(shared),
         "intake": partial(
             intake.run,
             mail.intake,
             debouncer=mail.debouncer,
             sources={**source_mail, **name_mail, jwks_source.NAME: mail.keys},
-            metrics=metrics,
-            memory=intake.Memory(),
+            metrics=shared.metrics,
+            memory=shared.memory,
         ),
         "debouncer": partial(debouncer.run, mail.debouncer, intake=mail.intake, builder=mail.builder, options=options),
-        "snapshot_builder": _snapshot_builder(settings, mail, metrics, newest),
-        "generator": partial(generator.run, mail.generator, memo_size=settings.cache_size, metrics=metrics),
-        "push_scheduler": _push_scheduler(settings, mail, metrics, ready),
+        "snapshot_builder": _snapshot_builder(shared),
+        "generator": partial(generator.run, mail.generator, memo_size=settings.cache_size, metrics=shared.metrics),
+        "push_scheduler": _push_scheduler(shared),
     }
+    return _children(actors)
+
+
+def _children(actors: Mapping[str, StartFunction]) -> tuple[ChildSpec, ...]:
     return tuple(ChildSpec(name=name, start=start) for name, start in actors.items())
-
-
-def _snapshot_builder(settings: Settings, mail: Mailboxes, metrics: Metrics, newest: Newest) -> StartFunction:
-    outlets = snapshot_builder.Outlets(
-        intake=mail.intake,
-        debouncer=mail.debouncer,
-        scheduler=mail.scheduler,
-        names=mail.names if settings.resolve_gateways else None,
-        keys=mail.keys,
-        newest=newest,
-    )
-    context = ContextSettings(cluster=settings.cluster_id, domain=settings.domain, features=settings.features)
-    return partial(snapshot_builder.run, mail.builder, outlets=outlets, settings=context, metrics=metrics)
-
-
-def _push_scheduler(settings: Settings, mail: Mailboxes, metrics: Metrics, ready: trio.Event) -> StartFunction:
-    outlets = push_scheduler.Outlets(
-        builder=mail.builder,
-        connections=mail.connections,
-        generator=mail.generator,
-        journal=mail.journal,
-        metrics=metrics,
-        wall=time.time,
-        opened=ready.set,
-    )
-    throttle = settings.push_throttle or automatic_limit()
-    return partial(push_scheduler.run, mail.scheduler, outlets=outlets, throttle=throttle, admitted=ADMITTED)
-
-
-def _identity(
-    settings: Settings, mail: Mailboxes, metrics: Metrics, ready: trio.Event, identity: Identity
-) -> tuple[SupervisorSpec, ...]:
-    if not settings.secure_grpc_addr:
-        return ()
-    news = authority.Outlets(
-        tell=(mail.connections.post, mail.rotor.post),
-        metrics=metrics,
-        trust_domain=lambda: identity.newest.trust_domain,
-    )
-    rotation = certificate_rotor.Outlets(
-        authority=mail.authority, tls=identity.tls, wall=time.time, chance=random.random
-    )
-    actors: dict[str, StartFunction] = {
-        "authority": partial(
-            authority.run,
-            mail.authority,
-            options=authority.options(settings),
-            memory=identity.memory,
-            outlets=news,
-            ready=ready,
-        ),
-        "certificate_rotor": partial(
-            certificate_rotor.run, mail.rotor, origin=certificate_rotor.plan_origin(settings), outlets=rotation
-        ),
-    }
-    if identity.rings:
-        actors["token_keys"] = partial(token_keys.run, identity.rings, fetch=_fetcher(settings).fetch)
-    children = tuple(ChildSpec(name=name, start=start) for name, start in actors.items())
-    return (SupervisorSpec(name="identity", intensity=5, period=30.0, children=children),)
-
-
-def _fetcher(settings: Settings) -> KeyFetcher:
-    return KeyFetcher(FetchTerms(blocked=settings.jwks_blocked, ca_file=settings.jwks_ca_file))
-
-
-def _jwks_source(settings: Settings, mail: Mailboxes, metrics: Metrics) -> StartFunction:
-    outlets = jwks_source.Outlets(
-        intake=mail.intake, fetch=_fetcher(settings).fetch, refresh=settings.jwks_refresh, metrics=metrics
-    )
-    return partial(jwks_source.run, mail.keys, outlets=outlets, key_sets=jwks_source.KeySets())
 
 
 def _dns_source(inbox: Mailbox[ToDnsSource], mail: Mailboxes) -> StartFunction:
@@ -291,7 +230,80 @@ def _dns_source(inbox: Mailbox[ToDnsSource], mail: Mailboxes) -> StartFunction:
     return partial(dns_source.run, inbox, intake=mail.intake, names=dns_source.Names(), look_up=look_up)
 
 
-def _connections(settings: Settings, mail: Mailboxes, metrics: Metrics, handle: SupervisorHandle) -> StartFunction:
+def _jwks_source(shared: Shared) -> StartFunction:
+    outlets = jwks_source.Outlets(
+        intake=shared.mail.intake,
+        fetch=_fetcher(shared.settings).fetch,
+        refresh=shared.settings.jwks_refresh,
+        metrics=shared.metrics,
+    )
+    return partial(jwks_source.run, shared.mail.keys, outlets=outlets, key_sets=jwks_source.KeySets())
+
+
+def _fetcher(settings: Settings) -> KeyFetcher:
+    return KeyFetcher(FetchTerms(blocked=settings.jwks_blocked, ca_file=settings.jwks_ca_file))
+
+
+def _snapshot_builder(shared: Shared) -> StartFunction:
+    settings, mail = shared.settings, shared.mail
+    outlets = snapshot_builder.Outlets(
+        intake=mail.intake,
+        debouncer=mail.debouncer,
+        scheduler=mail.scheduler,
+        names=mail.names if settings.resolve_gateways else None,
+        keys=mail.keys,
+        newest=shared.newest,
+    )
+    context = ContextSettings(cluster=settings.cluster_id, domain=settings.domain, features=settings.features)
+    return partial(snapshot_builder.run, mail.builder, outlets=outlets, settings=context, metrics=shared.metrics)
+
+
+def _push_scheduler(shared: Shared) -> StartFunction:
+    mail = shared.mail
+    outlets = push_scheduler.Outlets(
+        builder=mail.builder,
+        connections=mail.connections,
+        generator=mail.generator,
+        journal=mail.journal,
+        metrics=shared.metrics,
+        wall=time.time,
+        opened=shared.ready.set,
+    )
+    throttle = shared.settings.push_throttle or automatic_limit()
+    return partial(push_scheduler.run, mail.scheduler, outlets=outlets, throttle=throttle, admitted=ADMITTED)
+
+
+def _identity(shared: Shared, identity: Identity) -> tuple[SupervisorSpec, ...]:
+    if not shared.settings.secure_grpc_addr:
+        return ()
+    actors: dict[str, StartFunction] = {
+        "authority": _authority(shared, identity.memory),
+        "certificate_rotor": _certificate_rotor(shared, identity.tls),
+    }
+    if identity.rings:
+        actors["token_keys"] = partial(token_keys.run, identity.rings, fetch=_fetcher(shared.settings).fetch)
+    return (SupervisorSpec(name="identity", intensity=5, period=30.0, children=_children(actors)),)
+
+
+def _authority(shared: Shared, memory: authority.Memory) -> StartFunction:
+    mail = shared.mail
+    outlets = authority.Outlets(
+        tell=(mail.connections.post, mail.rotor.post),
+        metrics=shared.metrics,
+        trust_domain=lambda: shared.newest.trust_domain,
+    )
+    options = authority.options(shared.settings)
+    return partial(authority.run, mail.authority, options=options, memory=memory, outlets=outlets, ready=shared.ready)
+
+
+def _certificate_rotor(shared: Shared, tls: ServingTls) -> StartFunction:
+    outlets = certificate_rotor.Outlets(authority=shared.mail.authority, tls=tls, wall=time.time, chance=random.random)
+    origin = certificate_rotor.plan_origin(shared.settings)
+    return partial(certificate_rotor.run, shared.mail.rotor, origin=origin, outlets=outlets)
+
+
+def _connections(shared: Shared) -> StartFunction:
+    settings, mail = shared.settings, shared.mail
     outlets = connection.Outlets(
         scheduler=mail.scheduler,
         generator=mail.generator,
@@ -299,18 +311,17 @@ def _connections(settings: Settings, mail: Mailboxes, metrics: Metrics, handle: 
         certificates=CertificateTerms(
             authority=mail.authority, wall=time.time, chance=random.random, cause_ids=intake.CAUSE_IDS
         ),
-        metrics=metrics,
+        metrics=shared.metrics,
         wall=time.time,
         cluster=settings.cluster_id,
         checks_identity=settings.xds_identity_check,
     )
-    return partial(connections.run, mail.connections, outlets=outlets, handle=handle)
+    return partial(connections.run, mail.connections, outlets=outlets, handle=shared.handle)
 
 
-def _build_endpoints(
-    settings: Settings, mail: Mailboxes, metrics: Metrics, identity: Identity
-) -> tuple[grpc_server.Endpoint, grpc_server.Endpoint]:
+def _build_endpoints(shared: Shared, identity: Identity) -> tuple[grpc_server.Endpoint, grpc_server.Endpoint]:
     """The port for plaintext, and the one with TLS where callers prove who they are and have certificates signed."""
+    settings = shared.settings
     limits = Limits(
         max_message_size=settings.max_receive_size,
         max_concurrent_streams=settings.max_streams,
@@ -319,43 +330,35 @@ def _build_endpoints(
     )
     begins = TokenBucket(settings.max_requests_per_second or automatic_limit())
     serve = partial(Server, limits=limits, on_crash=grpc_server.report_crash, on_fault=grpc_server.report_fault)
-    identify = _identify(settings, identity)
-    trusting = ads_service.build_handlers(mail.connections, metrics, begins)
-    demanding = ads_service.build_handlers(mail.connections, metrics, begins, identify)
-    signing = _ca_service(settings, mail, metrics, identify, identity.newest)
-    secure = {**(demanding if settings.xds_auth else trusting), **signing}
+    identify = _identify(shared, identity)
+    streams = partial(ads_service.build_handlers, shared.mail.connections, shared.metrics, begins)
+    secure = {**(streams(identify) if settings.xds_auth else streams()), **_ca_service(shared, identify)}
     return (
-        grpc_server.Endpoint(address=settings.grpc_addr, make=partial(serve, trusting)),
+        grpc_server.Endpoint(address=settings.grpc_addr, make=partial(serve, streams())),
         grpc_server.Endpoint(
             address=settings.secure_grpc_addr, make=partial(serve, secure, tls=identity.tls.current), encrypted=True
         ),
     )
 
 
-def _identify(settings: Settings, identity: Identity) -> Callable[[StreamPort], Caller]:
+def _identify(shared: Shared, identity: Identity) -> Callable[[StreamPort], Caller]:
     return authentication.Authentication(
-        authenticators=authentication.plan_authenticators(settings, identity.rings),
+        authenticators=authentication.plan_authenticators(shared.settings, identity.rings),
         wall=time.time,
-        newest=identity.newest,
+        newest=shared.newest,
     ).authenticate
 
 
-def _ca_service(
-    settings: Settings,
-    mail: Mailboxes,
-    metrics: Metrics,
-    identify: Callable[[StreamPort], Caller],
-    newest: Newest,
-) -> Mapping[str, StreamHandler]:
-    if not settings.ca_server:
+def _ca_service(shared: Shared, identify: Callable[[StreamPort], Caller]) -> Mapping[str, StreamHandler]:
+    if not shared.settings.ca_server:
         return {}
     terms = ca_service.Terms(
-        authority=mail.authority,
-        metrics=metrics,
+        authority=shared.mail.authority,
+        metrics=shared.metrics,
         identify=identify,
-        trusted=settings.trusted_node_accounts,
-        view=lambda: newest.context.view,
-        cluster=settings.cluster_id,
+        trusted=shared.settings.trusted_node_accounts,
+        view=lambda: shared.newest.context.view,
+        cluster=shared.settings.cluster_id,
     )
     return ca_service.build_handlers(terms)
 
@@ -366,22 +369,23 @@ def _grpc(name: str, endpoint: grpc_server.Endpoint, *ready: trio.Event) -> tupl
     return (ChildSpec(name=name, start=partial(grpc_server.run, endpoint=endpoint, ready=ready), shutdown=15.0),)
 
 
-def _collector(settings: Settings, metrics: Metrics) -> tuple[ChildSpec, ...]:
-    return (ChildSpec(name="collector", start=partial(collector.run, metrics)),) if settings.collects_when_idle else ()
-
-
-def _debug(
-    settings: Settings, mail: Mailboxes, metrics: Metrics, handle: SupervisorHandle, ready: trio.Event
-) -> tuple[ChildSpec, ...]:
+def _debug(shared: Shared) -> tuple[ChildSpec, ...]:
+    settings = shared.settings
     addresses = tuple(dict.fromkeys(filter(None, (settings.http_addr, settings.monitoring_addr))))
     if not addresses:
         return ()
     sources = debug.Sources(
-        connections=mail.connections,
-        journal=mail.journal,
-        metrics=metrics,
-        handle=handle,
-        ready=ready.is_set,
+        connections=shared.mail.connections,
+        journal=shared.mail.journal,
+        metrics=shared.metrics,
+        handle=shared.handle,
+        ready=shared.ready.is_set,
         allow_kill=settings.allow_kill,
     )
     return (ChildSpec(name="debug", start=partial(debug.run, sources=sources, addresses=addresses)),)
+
+
+def _collector(shared: Shared) -> tuple[ChildSpec, ...]:
+    if not shared.settings.collects_when_idle:
+        return ()
+    return (ChildSpec(name="collector", start=partial(collector.run, shared.metrics)),)

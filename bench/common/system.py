@@ -183,8 +183,8 @@ class Running:
         expected = self.pulse.messages + 4 * proxies
         serve = partial(
             ads_service.serve_stream,
-            connections=self.system.mailboxes.connections,
-            metrics=self.system.metrics,
+            connections=self.system.shared.mail.connections,
+            metrics=self.system.shared.metrics,
             delta=True,
         )
         for number in range(proxies):
@@ -205,7 +205,7 @@ async def running(services: int, settings: Settings = SETTINGS) -> AsyncIterator
     system = supervisor.build_system(settings, (supervisor.SourceSpec(name="bench", start=world.run),))
     async with trio.open_nursery() as nursery:
         await nursery.start(supervisor.run, system)
-        await system.ready.wait()
+        await system.shared.ready.wait()
         yield Running(world, pulse, nursery, system)
         nursery.cancel_scope.cancel()
 

@@ -136,7 +136,7 @@ class Mesh:
 
     def kill(self, name: str) -> None:
         """Kill an actor, which must be up."""
-        assert self.system.handle.kill(name), f"there is no {name} to kill"
+        assert self.system.shared.handle.kill(name), f"there is no {name} to kill"
 
     async def settle(self) -> None:
         """Wait until nothing is in flight."""
@@ -146,7 +146,7 @@ class Mesh:
         """One more Envoy; it is not waited for."""
         envoy = FakeEnvoy(pod, ip, delta=delta, **metadata)
         self.envoys.append(envoy)
-        self.nursery.start_soon(envoy.run, self.system.mailboxes.connections, self.system.metrics)
+        self.nursery.start_soon(envoy.run, self.system.shared.mail.connections, self.system.shared.metrics)
         return envoy
 
     # --- what a test asks --------------------------------------------------------------------------------------------
@@ -176,12 +176,12 @@ class Mesh:
 
     async def describe(self, proxy_id: str = "") -> tuple[ConnectionDescription, ...]:
         """The connections as the debug pages see them."""
-        connections = self.system.mailboxes.connections
+        connections = self.system.shared.mail.connections
         return await ask(connections, lambda reply: Describe(proxy_id=proxy_id, reply=reply))
 
     def restarts(self) -> dict[str, int]:
         """Who was restarted, and how often."""
-        return {child.name: child.restarts for child in self.system.handle.statistics() if child.restarts}
+        return {child.name: child.restarts for child in self.system.shared.handle.statistics() if child.restarts}
 
     def number_of(self, envoy: FakeEnvoy) -> str:
         """The name of the connection actor that serves an Envoy."""
@@ -229,10 +229,10 @@ async def start_mesh(
         system = replace(system, tree=_patient(system.tree))
     system = replace(system, tree=without_ports(system.tree))
     mesh = Mesh(world=world, system=system, envoys=list(envoys), nursery=nursery)
-    _overhear(system.mailboxes.journal, mesh.records)
+    _overhear(system.shared.mail.journal, mesh.records)
     await nursery.start(supervisor.run, system)
     for envoy in mesh.envoys:
-        nursery.start_soon(envoy.run, system.mailboxes.connections, system.metrics)
+        nursery.start_soon(envoy.run, system.shared.mail.connections, system.shared.metrics)
     await mesh.settle()
     return mesh
 

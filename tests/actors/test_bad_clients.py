@@ -44,7 +44,7 @@ class Client:
         mesh.nursery.start_soon(self._serve, mesh.system)
 
     async def _serve(self, system) -> None:
-        mail, metrics = system.mailboxes.connections, system.metrics
+        mail, metrics = system.shared.mail.connections, system.shared.metrics
         try:
             await ads_service.serve_stream(self.stream, connections=mail, metrics=metrics, delta=self.delta)
             self.status = OK

@@ -59,9 +59,9 @@ class Workload:
 
     async def _serve(self, stream, mesh) -> None:
         caller = Caller(identities=(self.identity,), proof=Proof.TOKEN)
-        serve = partial(ads_service.serve_stream, connections=mesh.system.mailboxes.connections)
+        serve = partial(ads_service.serve_stream, connections=mesh.system.shared.mail.connections)
         try:
-            await serve(stream, metrics=mesh.system.metrics, delta=self.delta, identify=lambda _: caller)
+            await serve(stream, metrics=mesh.system.shared.metrics, delta=self.delta, identify=lambda _: caller)
         except* RemoteError:
             pass
         finally:
@@ -113,8 +113,8 @@ async def play(seed) -> None:
         while not all(workload.secrets for workload in workloads):
             await trio.sleep(1.0)  # the authority makes its key in a thread, and virtual time does not wait for that
         for step in range(20):
-            children = [child.name for child in mesh.system.handle.statistics()]
-            mesh.system.handle.kill(dice.choice([*children, *OFTEN]))
+            children = [child.name for child in mesh.system.shared.handle.statistics()]
+            mesh.system.shared.handle.kill(dice.choice([*children, *OFTEN]))
             mesh.edit(routing(step + 1))
             await trio.sleep(dice.choice((0.0, 0.01, 0.3, 3.0)))
         await mesh.settle()

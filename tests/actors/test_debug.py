@@ -42,10 +42,10 @@ async def pages(nursery):
 
 def open_client(mesh, *, allow_kill=False, ready=True):
     """A client of the pages of a mesh, without a network between."""
-    mail = mesh.system.mailboxes
+    shared = mesh.system.shared
     sources = debug.Sources(
-        connections=mail.connections, journal=mail.journal, metrics=mesh.system.metrics, handle=mesh.system.handle,
-        ready=lambda: ready and mesh.system.ready.is_set(), allow_kill=allow_kill,
+        connections=shared.mail.connections, journal=shared.mail.journal, metrics=shared.metrics, handle=shared.handle,
+        ready=lambda: ready and shared.ready.is_set(), allow_kill=allow_kill,
     )  # fmt: skip
     return httpx.AsyncClient(transport=httpx.ASGITransport(debug.build_app(sources)), base_url="http://test")
 

@@ -32,7 +32,7 @@ async def test_the_pipeline_is_restarted_as_a_whole(nursery, autojump_clock):
     envoys = [FakeEnvoy("web-1.shop", "10.1.0.1", delta=True), FakeEnvoy("web-2.shop", "10.1.0.2", delta=False)]
     mesh = await start_mesh(nursery, SHOP, envoys=envoys)
     mesh.edit(routing(2))
-    await kill_lives(mesh.system.handle, "debouncer", 6)
+    await kill_lives(mesh.system.shared.handle, "debouncer", 6)
     await mesh.settle()
     assert mesh.restarts() == {"pipeline": 1, "connections": 1}
     assert [envoy.streams for envoy in envoys] == [2, 2]
@@ -43,7 +43,7 @@ async def run_and_kill(system):
     """Run the system, and kill the debouncer for ever."""
     async with trio.open_nursery() as nursery:
         await nursery.start(supervisor.run, system)
-        await kill_lives(system.handle, "debouncer", 100)
+        await kill_lives(system.shared.handle, "debouncer", 100)
 
 
 async def test_the_process_ends_with_a_report(autojump_clock):

@@ -31,12 +31,14 @@ class Plane:
 
     async def roots(self) -> bytes:
         """Whom to trust."""
-        answer = await ask(self.system.mailboxes.authority, lambda reply: RootsAsked(reply=reply))
+        answer = await ask(self.system.shared.mail.authority, lambda reply: RootsAsked(reply=reply))
         return answer.roots_pem
 
     async def sign(self) -> list[str]:
         """Alice asks for a certificate with the one that she has."""
-        own = await ask(self.system.mailboxes.authority, lambda reply: IssueIdentity(identities=(ALICE,), reply=reply))
+        own = await ask(
+            self.system.shared.mail.authority, lambda reply: IssueIdentity(identities=(ALICE,), reply=reply)
+        )
         while not self.system.secure.bound:
             await trio.sleep(0.01)
         port = self.system.secure.bound.rpartition(":")[2]
@@ -45,13 +47,13 @@ class Plane:
     async def kill(self, name: str) -> None:
         """Kill an actor and wait until its successor is up."""
         before = self.restarts(name)
-        assert self.system.handle.kill(name)
+        assert self.system.shared.handle.kill(name)
         while self.restarts(name) == before:
             await trio.sleep(0.01)
 
     def restarts(self, name: str) -> int:
         """How often an actor was restarted."""
-        return sum(child.restarts for child in self.system.handle.statistics() if child.name == name)
+        return sum(child.restarts for child in self.system.shared.handle.statistics() if child.name == name)
 
 
 def _call(port: str, own, pem: bytes = csr(ec_key("agent"))) -> list[str]:

@@ -149,7 +149,8 @@ async def test_a_client_that_cannot_be_placed_any_more_keeps_what_it_has(
     assert told.outcome is Outcome.SKIPPED
     assert told.skipped == {"all": "cannot be placed: ZeroDivisionError: a bug"}
     assert {line["connection"] for line in lines if line["event"] == "placement_failed"} == {told.connection}
-    assert mesh.system.metrics.registry.get_sample_value("trierarch_contained_errors_total", {"work": "placement"}) > 0
+    registry = mesh.system.shared.metrics.registry
+    assert registry.get_sample_value("trierarch_contained_errors_total", {"work": "placement"}) > 0
     lift()
     mesh.edit(routing(3))
     await mesh.settle()

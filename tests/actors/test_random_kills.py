@@ -23,7 +23,7 @@ PAUSES = (0.0, 0.0, 0.001, 0.02, 0.1, 0.12, 0.3)
 
 def kill_somebody(mesh, dice):
     """Anybody in the tree, a connection or a supervisor of others among them."""
-    handle = mesh.system.handle
+    handle = mesh.system.shared.handle
     handle.kill(dice.choice([child.name for child in handle.statistics()]))
 
 

@@ -13,9 +13,9 @@ from tests.actors.fake_stream import SECRETS
 
 def check_traces(mesh):
     """Nothing is left of streams that are gone, and every push is explained."""
-    children = mesh.system.handle.statistics()
+    children = mesh.system.shared.handle.statistics()
     assert sum(child.supervisor == "connections" for child in children) == len(mesh.envoys)
-    connected = mesh.system.metrics.registry.get_sample_value("pilot_xds", {"version": ""})
+    connected = mesh.system.shared.metrics.registry.get_sample_value("pilot_xds", {"version": ""})
     assert connected == len(mesh.envoys)
     for record in mesh.records:
         assert record.causes.kept or record.reasons.keys() & {"proxyrequest", "restart"}, record
@@ -32,7 +32,7 @@ def check_causes(mesh, lines, envoys):
 
 async def check_secrets(mesh):
     """Who has proved an identity has its certificate, under the roots in force."""
-    news = await ask(mesh.system.mailboxes.authority, lambda reply: RootsAsked(reply=reply))
+    news = await ask(mesh.system.shared.mail.authority, lambda reply: RootsAsked(reply=reply))
     roots = load_pem_x509_certificates(news.roots_pem)
     for envoy in mesh.envoys:
         assert set(envoy.secrets) == (set(SECRETS) if envoy.caller else set()), envoy

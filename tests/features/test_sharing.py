@@ -27,7 +27,7 @@ async def mesh(nursery, autojump_clock):
 
 def lookups(mesh, result):
     """Units of generation that were found ("hit") or built ("miss")."""
-    return mesh.system.metrics.registry.get_sample_value("trierarch_memo_lookups_total", {"result": result})
+    return mesh.system.shared.metrics.registry.get_sample_value("trierarch_memo_lookups_total", {"result": result})
 
 
 async def sets_of(mesh):
