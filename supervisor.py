@@ -18,6 +18,7 @@ import random
 import time
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 import trio
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     )
     from actors.ports import StreamHandler, StreamPort
     from actors.tree import StartFunction
+    from trierarch.config.findings import Finding
     from trierarch.identity.authenticate import Caller
     from trierarch.settings import Settings
 
@@ -140,6 +142,10 @@ class Shared:
     ready: trio.Event = field(default_factory=trio.Event)
     memory: intake.Memory = field(default_factory=intake.Memory)
     newest: Newest = field(default_factory=Newest)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What each source says of its objects, and what the newest snapshot says of how they fit together."""
+        return (*chain.from_iterable(self.memory.findings.values()), *self.newest.context.findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,6 +386,7 @@ def _debug(shared: Shared) -> tuple[ChildSpec, ...]:
         metrics=shared.metrics,
         handle=shared.handle,
         ready=shared.ready.is_set,
+        findings=shared.findings,
         allow_kill=settings.allow_kill,
     )
     return (ChildSpec(name="debug", start=partial(debug.run, sources=sources, addresses=addresses)),)

@@ -1,4 +1,4 @@
-"""The debug pages over HTTP: readiness, metrics, who is connected, what was sent, why, and which actors run.
+"""The debug pages over HTTP: readiness, metrics, who is connected, what was sent, why, what looks wrong, who runs.
 
 Owns: nothing. It asks the connections, the journal and the supervision tree.
 Receives: HTTP requests.
@@ -23,6 +23,7 @@ from starlette.routing import Route
 from actors import debug_pages
 from actors.mailbox import ask
 from actors.messages import Describe, ReadJournal
+from trierarch.config.findings import finding_fields
 from trierarch.push.status import record_fields
 
 if TYPE_CHECKING:
@@ -34,18 +35,20 @@ if TYPE_CHECKING:
     from actors.messages import ConnectionDescription, ToConnections, ToJournal
     from actors.metrics import Metrics
     from actors.supervision import SupervisorHandle
+    from trierarch.config.findings import Finding
     from trierarch.push.status import PushRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Whom the pages ask. `ready` says whether proxies can be served."""
+    """Whom the pages ask. `ready` says whether proxies can be served; `findings`: what is said of the configuration."""
 
     connections: Mailbox[ToConnections]
     journal: Mailbox[ToJournal]
     metrics: Metrics
     handle: SupervisorHandle
     ready: Callable[[], bool]
+    findings: Callable[[], tuple[Finding, ...]]
     allow_kill: bool
 
 
@@ -77,6 +80,7 @@ def build_app(sources: Sources) -> Starlette:
             Route("/debug/adsz", pages.adsz),
             Route("/debug/config_dump", pages.config_dump),
             Route("/debug/pushes", pages.pushes),
+            Route("/debug/findings", pages.findings),
             Route("/debug/actors", pages.actors),
             Route("/debug/actors/{name}/kill", pages.kill, methods=["POST"]),
         ]
@@ -138,6 +142,11 @@ class Pages:
             self._sources.journal, lambda reply: ReadJournal(proxy_id=proxy_id, limit=int(limit), reply=reply)
         )
         return await _in_thread(lambda: [record_fields(record) for record in records])
+
+    async def findings(self, _: Request) -> Response:
+        """What is rejected, and what looks wrong: in an object, or in how the objects of the newest snapshot fit."""
+        found = self._sources.findings()
+        return await _in_thread(lambda: [finding_fields(each) for each in found])
 
     async def actors(self, _: Request) -> Response:
         """The supervision tree's children."""

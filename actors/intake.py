@@ -45,10 +45,14 @@ log = get_logger("intake")
 
 @dataclass(slots=True)
 class Memory:
-    """What outlives a crash of the actor: written by it, read by its successor. `view` is None before the first one."""
+    """What outlives a crash of the actor: written by it, read by its successor. `view` is None before the first one.
+
+    `findings`: what each source says of its objects now, for the debug pages.
+    """
 
     view: ConfigView | None = None
     unsettled: Causes = field(default_factory=Causes)
+    findings: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
 
 
 async def run(
@@ -193,6 +197,7 @@ class Intake:
         before = self._told.get(source, {})
         now = {_without_line(each): each for each in findings}
         self._told[source] = now
+        self._memory.findings[source] = tuple(now.values())
         for identity, finding in now.items():
             if identity not in before:
                 _report_finding(source, finding)

@@ -211,6 +211,7 @@ def _report(context: PushContext, request: PushRequest, started: float, metrics:
         snapshot=context.number,
         changed=len(context.changed),
         services=len(context.services.ordered),
+        findings=len(context.findings),
         causes=_ids(request),
         seconds=round(took, 6),
     )

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from actors.messages import ConnectionDescription, ToSource
     from protocol.xds.resources import ResourceSet
+    from trierarch.config.findings import Finding
     from trierarch.push.status import PushRecord
 
 SETTINGS = Settings(grpc_addr="", secure_grpc_addr="", http_addr="", monitoring_addr="", collects_when_idle=False)
@@ -62,10 +63,11 @@ class Look:
 
 
 class World:
-    """What there is to read, as objects in the short form of `tests.push.fixtures`."""
+    """What there is to read, as objects in the short form of `tests.push.fixtures`. `findings` go with an edit."""
 
     def __init__(self, text: str) -> None:
         self.objects = {each.key: each for each in objects(text)}
+        self.findings: tuple[Finding, ...] = ()
         self._inbox: Mailbox[ToSource | Look] | None = None
 
     def edit(self, text: str) -> None:
@@ -102,14 +104,20 @@ class World:
     async def _tell_everything(self, intake):
         told = dict(self.objects)
         now = trio.current_time()
-        await intake.send(SourceChanged(source=SOURCE, upserts=tuple(told.values()), full=True, seen_at=now))
+        everything = SourceChanged(
+            source=SOURCE, upserts=tuple(told.values()), full=True, findings=self.findings, seen_at=now
+        )
+        await intake.send(everything)
         return told
 
     async def _tell_changes(self, intake, told):
         now = dict(self.objects)
         upserts = tuple(each for key, each in now.items() if told.get(key) is not each)
         deletes = frozenset(told.keys() - now.keys())
-        await intake.send(SourceChanged(source=SOURCE, upserts=upserts, deletes=deletes, seen_at=trio.current_time()))
+        change = SourceChanged(
+            source=SOURCE, upserts=upserts, deletes=deletes, findings=self.findings, seen_at=trio.current_time()
+        )
+        await intake.send(change)
         return now
 
 

@@ -12,6 +12,8 @@ from actors import debug
 from tests.actors.fake_stream import FakeEnvoy
 from tests.actors.meshes import SHOP, routing
 from tests.actors.system import Mesh, start_mesh
+from trierarch.config.findings import Rejected
+from trierarch.config.objects import Origin
 from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, ROUTE
 
 
@@ -45,7 +47,7 @@ def open_client(mesh, *, allow_kill=False, ready=True):
     shared = mesh.system.shared
     sources = debug.Sources(
         connections=shared.mail.connections, journal=shared.mail.journal, metrics=shared.metrics, handle=shared.handle,
-        ready=lambda: ready and shared.ready.is_set(), allow_kill=allow_kill,
+        ready=lambda: ready and shared.ready.is_set(), findings=shared.findings, allow_kill=allow_kill,
     )  # fmt: skip
     return httpx.AsyncClient(transport=httpx.ASGITransport(debug.build_app(sources)), base_url="http://test")
 
@@ -164,3 +166,22 @@ async def test_killing_has_to_be_allowed(pages, autojump_clock):
     assert response.status_code == 403
     assert "--allow-kill" in response.text
     assert pages.mesh.restarts() == {}
+
+
+async def test_findings_are_about_objects_and_about_how_they_fit(pages, autojump_clock):
+    """What a source says of its objects, and what only a snapshot can know; both only as long as they are true."""
+    assert await pages.get("/debug/findings") == []
+    origin = Origin(source="world", path="a.yaml", line=3)
+    pages.mesh.world.findings = (Rejected(origin=origin, key=None, path="", reason="no kind"),)
+    pages.mesh.edit("VirtualService shop/lost: {hosts: [lost], http: [{route: [{destination: {host: nowhere}}]}]}")
+    await pages.mesh.settle()
+    rejected, lost = await pages.get("/debug/findings")
+    assert rejected == {
+        "level": "error", "file": "a.yaml", "line": 3, "object": "", "path": "", "reason": "no kind", "hint": ""
+    }  # fmt: skip
+    assert (lost["level"], lost["object"]) == ("warning", "VirtualService/shop/lost")
+    assert "nowhere" in lost["reason"]
+    pages.mesh.world.findings = ()
+    pages.mesh.delete("VirtualService", "shop/lost")
+    await pages.mesh.settle()
+    assert await pages.get("/debug/findings") == []

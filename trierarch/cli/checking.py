@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trierarch.config.findings import Rejected
 from trierarch.config.folder import Folder, FolderState, is_config_path, update_folder
@@ -49,19 +49,6 @@ def _below(folder: Path) -> Iterator[Path]:
     for each in sorted(folder.rglob("*")):
         if each.is_file() and is_config_path(str(each.relative_to(folder))):
             yield each
-
-
-def finding_fields(finding: Finding) -> dict[str, Any]:
-    """A finding as plain data."""
-    return {
-        "level": "error" if isinstance(finding, Rejected) else "warning",
-        "file": finding.origin.path,
-        "line": finding.origin.line,
-        "object": str(finding.key) if finding.key else "",
-        "path": finding.path,
-        "reason": finding.reason,
-        "hint": finding.hint,
-    }
 
 
 def finding_line(finding: Finding) -> str:

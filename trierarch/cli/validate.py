@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from trierarch.cli.checking import Checked, check_path, finding_fields, finding_line
+from trierarch.cli.checking import Checked, check_path, finding_line
+from trierarch.config.findings import finding_fields
 
 
 @click.command()

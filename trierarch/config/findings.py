@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trierarch.config.objects import ObjectKey, Origin
@@ -35,3 +35,16 @@ class Remark:
 
 
 Finding = Rejected | Remark
+
+
+def finding_fields(finding: Finding) -> dict[str, Any]:
+    """A finding as plain data."""
+    return {
+        "level": "error" if isinstance(finding, Rejected) else "warning",
+        "file": finding.origin.path,
+        "line": finding.origin.line,
+        "object": str(finding.key) if finding.key else "",
+        "path": finding.path,
+        "reason": finding.reason,
+        "hint": finding.hint,
+    }
