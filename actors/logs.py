@@ -50,7 +50,7 @@ EVENTS: Mapping[str, str] = {
     # debouncer
     "batch_released": "A batch of `events` goes to the snapshot builder after it `waited` and was `quiet`, in seconds.",
     # snapshot builder
-    "snapshot_built": "A snapshot of `causes` is built; so many push keys have `changed`, so many `findings` are there.",
+    "snapshot_built": "A snapshot is built; `changed` push keys differ, `causes` led to it, it has so many `findings`.",
     "snapshot_held": "A snapshot waits a little for keys of token issuers that are being fetched for the first time.",
     "snapshot_failed": "No snapshot could be built of the changes with these `causes`: a bug. The last one stays.",
     # generator
