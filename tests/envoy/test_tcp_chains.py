@@ -52,6 +52,12 @@ def test_conditions_are_decided_beforehand_and_all_must_hold(match, holds):
     ]
 
 
+def test_a_range_has_one_spelling():
+    """Whatever the letters of an IPv6 address are."""
+    (first, _) = tcp(f"[{{match: [{{destinationSubnets: ['2001:DB8:0::1/32']}}], {to('v1')}}}]")
+    assert first == f"2001:db8::1/32 -> outbound|5000|v1|{HOST}"
+
+
 def test_connections_are_shared_by_weight():
     """Destinations without weight are left out; the statistics are the VirtualService's."""
     shares = "route: [{destination: {host: db, subset: v1}, weight: 25}, {destination: {host: db}, weight: 75}]"

@@ -32,9 +32,10 @@ def build_socket_address(address: str, port: int) -> SocketAddress:
 
 
 def build_range(text: str) -> CidrRange:
-    """A range of addresses in CIDR notation, or one address as the range of itself."""
-    address, slash, length = text.partition("/")
-    return CidrRange(address_prefix=address, prefix_len=int(length) if slash else ip_address(address).max_prefixlen)
+    """A range of addresses in CIDR notation, or one address as the range of itself; each has one spelling."""
+    prefix, slash, length = text.partition("/")
+    address = ip_address(prefix)
+    return CidrRange(address_prefix=str(address), prefix_len=int(length) if slash else address.max_prefixlen)
 
 
 def loopback(mode: IPMode) -> str:
