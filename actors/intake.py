@@ -21,7 +21,7 @@ import trio
 from actors.logs import get_logger
 from actors.messages import CausesSettled, ConfigChanged, ResendAll, ResendConfig, SourceChanged
 from actors.stepping import drive
-from trierarch.config.findings import Rejected
+from trierarch.config.findings import Rejected, Remark
 from trierarch.config.gathering import Changed, Gathering, find_changes
 from trierarch.push.causes import KEPT, Cause, Causes, ChangeEvent
 from trierarch.push.reasons import RESYNC, count_reasons, is_forced
@@ -200,7 +200,7 @@ class Intake:
         self._memory.findings[source] = tuple(now.values())
         for identity, finding in now.items():
             if identity not in before:
-                _report_finding(source, finding)
+                _report_finding(source, finding, self._gathering.view)
         for identity, finding in before.items():
             if identity not in now:
                 log.info("finding_resolved", source=source, object=_subject(finding), path=finding.path)
@@ -246,7 +246,8 @@ def _report(source: str, changes: Sequence[Changed], causes: Causes) -> None:
     )
 
 
-def _report_finding(source: str, finding: Finding) -> None:
+def _report_finding(source: str, finding: Finding, view: ConfigView) -> None:
+    """One line. What was never good is worse than what is not as new as it should be: it may be a policy."""
     line = log.bind(
         source=source,
         object=str(finding.key) if finding.key else "",
@@ -256,7 +257,9 @@ def _report_finding(source: str, finding: Finding) -> None:
         reason=finding.reason,
         hint=finding.hint,
     )
-    if isinstance(finding, Rejected):
-        line.warning("object_rejected")
-    else:
+    if isinstance(finding, Remark):
         line.warning("object_remarked")
+    elif finding.key is not None and view.get(finding.key) is not None:
+        line.warning("object_rejected", kept=True)
+    else:
+        line.error("object_rejected", kept=False)

@@ -32,7 +32,7 @@ EVENTS: Mapping[str, str] = {
     "config_resent": "The whole configuration was sent again, because `asked_by` was restarted.",
     "sources_awaited": "Intake started and holds configuration back until each of `sources` has sent its full set.",
     "sources_synced": "Every source has sent its full set.",
-    "object_rejected": "An object or document is not in force; `path`, `reason` and `hint` say why.",
+    "object_rejected": "An object is not in force, or only as it was good last (`kept`); `reason` and `hint` say why.",
     "object_remarked": "An object is in force, but something about it looks wrong.",
     "finding_resolved": "A rejection or remark is gone.",
     # sources

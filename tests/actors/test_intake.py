@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from types import SimpleNamespace
@@ -251,17 +252,32 @@ async def test_findings_are_told_once(mail, lines, nursery, autojump_clock):
     await mail.inbox.send(said(findings=(document,), source="mesh-config"))
     assert await heard(mail) is None
     assert [(line["event"], line["log_level"], line["object"]) for line in lines] == [
-        ("object_rejected", "warning", "VirtualService/shop/a"),
-        ("object_rejected", "warning", ""),
+        ("object_rejected", "error", "VirtualService/shop/a"),
+        ("object_rejected", "error", ""),
         ("object_remarked", "warning", "VirtualService/shop/c"),
         ("finding_resolved", "info", "VirtualService/shop/a"),
         ("finding_resolved", "info", "VirtualService/shop/c"),
-        ("object_rejected", "warning", ""),
+        ("object_rejected", "error", ""),
     ]
     assert {key: lines[0][key] for key in ("source", "file", "line", "path", "reason", "hint")} == {
         "source": "config", "file": "a.yaml", "line": 1, "path": "spec.hosts", "reason": "expected a number",
         "hint": "try 1",
     }  # fmt: skip
+    nursery.cancel_scope.cancel()
+
+
+async def test_whether_an_older_version_is_in_force(mail, lines, nursery, autojump_clock):
+    """What was good before stays and is a warning; what never was is not in force, and that is an error."""
+    await synced(nursery, mail)
+    await mail.inbox.send(said(subject("a")))
+    await heard(mail)
+    lines.clear()
+    never = replace(rejected(), key=subject("b").key)
+    await mail.inbox.send(said(findings=(rejected(), never)))
+    await wait_all_tasks_blocked()
+    assert [(line["object"], line["log_level"], line["kept"]) for line in lines] == [
+        ("VirtualService/shop/a", "warning", True), ("VirtualService/shop/b", "error", False)
+    ]  # fmt: skip
     nursery.cancel_scope.cancel()
 
 

@@ -60,6 +60,7 @@ def test_one_malformed_document_does_not_hide_the_others(folder):
     assert "a.yaml:7: error: " in output
     assert "Sidecar/default/wide spec.egress[0].hosts[0]" in output
     assert "1 objects are good" in output
+    assert output.splitlines()[-1].endswith(" a.yaml:7, Sidecar/default/wide")
 
 
 def test_findings_as_json(folder):

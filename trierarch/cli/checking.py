@@ -24,6 +24,12 @@ class Checked:
     findings: tuple[Finding, ...]
     unknown_kinds: tuple[str, ...]
 
+    @property
+    def rejected(self) -> tuple[str, ...]:
+        """What is rejected, each once: objects by name, documents that cannot be told apart as one by place."""
+        found = (each for each in self.findings if isinstance(each, Rejected))
+        return tuple(dict.fromkeys(str(each.key) if each.key else _place(each) for each in found))
+
     def is_good(self, *, strict: bool) -> bool:
         """Whether nothing is rejected; strictly, whether nothing is remarked either."""
         return not any(strict or isinstance(finding, Rejected) for finding in self.findings)
@@ -56,5 +62,8 @@ def finding_line(finding: Finding) -> str:
     level = "error" if isinstance(finding, Rejected) else "warning"
     about = " ".join(filter(None, (str(finding.key) if finding.key else "", finding.path)))
     hint = f" ({finding.hint})" if finding.hint else ""
-    place = f"{finding.origin.path}:{finding.origin.line}"
-    return f"{place}: {level}: {about}{': ' if about else ''}{finding.reason}{hint}"
+    return f"{_place(finding)}: {level}: {about}{': ' if about else ''}{finding.reason}{hint}"
+
+
+def _place(finding: Finding) -> str:
+    return f"{finding.origin.path}:{finding.origin.line}"

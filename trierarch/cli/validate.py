@@ -34,3 +34,5 @@ def _print(result: Checked) -> None:
     for kind in result.unknown_kinds:
         click.echo(f"{kind}: this kind is not understood, its objects are skipped")
     click.echo(f"{result.objects} objects are good")
+    if result.rejected:
+        click.echo(f"not in force, unless an older version is: {', '.join(result.rejected)}")
