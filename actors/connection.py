@@ -73,6 +73,9 @@ if TYPE_CHECKING:
 log = get_logger("connection")
 
 
+MOST_WAITING = 8
+"""Requests that wait for a new client's welcome: one for each type."""
+
 _ASKED = PushRequest(reasons={"proxyrequest": 1})
 _RETURNED = PushRequest(reasons={"restart": 1})
 """Why something is sent that no change made due: the client asked for it; this actor or the scheduler was restarted."""
@@ -199,6 +202,8 @@ class Connection:
                 raise RemoteError(code, reason)
             case never:
                 assert_never(never)
+        if self._slot.waiting:
+            await self._take_waiting()
 
     # --- requests ----------------------------------------------------------------------------------------------------
     async def _receive(self, request: Request) -> None:
@@ -208,7 +213,19 @@ class Connection:
             await self._introduce(request)
         if needs_identity(request.type_url) and self._slot.identity is None:
             raise RemoteError(UNAUTHENTICATED, f"only who has proved an identity is told of {request.type_url}")
-        await self._step(request)
+        self._slot.waiting = (*self._slot.waiting, request)
+
+    async def _take_waiting(self) -> None:
+        """Step the session by one request after the other: each is answered by itself, in its client's order.
+
+        A new client's first requests wait for the welcome for that; if they are many, they are answered together then.
+        """
+        if self._place is None and not self._slot.session.watches and len(self._slot.waiting) <= MOST_WAITING:
+            return
+        while self._slot.waiting:
+            request, *later = self._slot.waiting
+            self._slot.waiting = tuple(later)
+            await self._step(request)
 
     async def _introduce(self, request: Request) -> None:
         """The first request says who the client is; later nodes are ignored (xds-server.md §4.3)."""
@@ -242,7 +259,7 @@ class Connection:
         return authorize(caller.identities, namespace=proxy.namespace, service_account=proxy.service_account)
 
     async def _step(self, request: Request) -> None:
-        """Step the session at once, for a request that is in it outlives this actor. Before the welcome nothing can be
+        """Step the session at once, for a request that is in it outlives this actor. Without a place nothing can be
         answered; the session knows what it owes.
         """
         watched = self._slot.session.watches.keys()

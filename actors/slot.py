@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from actors.ports import StreamPort
     from protocol.spiffe import SpiffeId
     from protocol.xds.events import Response
+    from protocol.xds.requests import Request
     from protocol.xds.session import AdsSession
     from protocol.xds.subscription import Watch
     from trierarch.identity.authenticate import Caller
@@ -50,7 +51,8 @@ class Slot:
 
     `connected_at`: wall clock seconds. `snapshot`: the number of the one that the client was brought up to last.
     `caller`: who has proved to be at the other end; `identity`: the one of its identities that its node claims.
-    `writing`: a message is begun; if nobody is there to complete it, nothing can follow it on the stream.
+    `waiting`: requests that the session was not stepped by yet. `writing`: a message is begun; if nobody is there to
+    complete it, nothing can follow it on the stream.
     """
 
     number: int
@@ -58,6 +60,7 @@ class Slot:
     delta: bool
     connected_at: float
     session: AdsSession
+    waiting: tuple[Request, ...] = ()
     caller: Caller | None = None
     proxy: Proxy | None = None
     identity: SpiffeId | None = None

@@ -68,6 +68,7 @@ async def test_a_health_report_does_not_introduce_a_client(stage):
     assert await stage.told(stage.scheduler) == []
     await stage.request(CLUSTER, node=NODE)
     await stage.request(HEALTH)
+    await stage.welcome()
     opened, watched = await stage.told(stage.scheduler)
     assert isinstance(opened, ConnectionOpened)
     assert watched.types == {CLUSTER}
@@ -83,6 +84,7 @@ async def test_a_client_without_identity_is_told_nothing_of_the_mesh_itself(stag
 async def test_it_announces_itself_once_the_client_is_known(stage):
     """The scheduler learns of the proxy, and then of the types that it watches."""
     await stage.request(CLUSTER, node=NODE)
+    await stage.welcome()
     opened, watched = await stage.told(stage.scheduler)
     assert isinstance(opened, ConnectionOpened)
     assert (opened.connection, opened.proxy.id, opened.mailbox) == ("web-1.shop-1", "web-1.shop", stage.inbox)
@@ -90,12 +92,15 @@ async def test_it_announces_itself_once_the_client_is_known(stage):
 
 
 async def test_requests_before_the_welcome_are_answered_after_it(stage):
-    """Nothing is sent before; then all that was asked for is, in the order of a push."""
+    """Nothing is sent before; then each is answered by itself, in its client's order and not in that of a push."""
+    stage.world[ENDPOINT] = resources(a="10.1.0.1", b="10.1.0.2")
     await stage.request(LISTENER, node=NODE)
+    await stage.request(ENDPOINT, "a")
     await stage.request(CLUSTER)
+    await stage.request(ENDPOINT, "a", "b")
     assert await stage.responses() == []
     await stage.welcome()
-    assert [str(response) for response in await stage.responses()] == ["CDS a", "LDS l"]
+    assert [str(response) for response in await stage.responses()] == ["LDS l", "EDS a", "CDS a", "EDS a b"]
 
 
 async def test_a_request_before_the_welcome_outlives_the_actor(stage, nursery):
@@ -112,6 +117,7 @@ async def test_many_requests_before_the_welcome_cost_nothing(stage):
     await stage.request(CLUSTER, node=NODE)
     for _ in range(200):
         await stage.request(CLUSTER)
+    assert stage.slot.waiting == ()
     await stage.welcome()
     assert [str(response) for response in await stage.responses()] == ["CDS a"]
 

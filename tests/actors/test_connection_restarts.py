@@ -86,10 +86,11 @@ async def test_a_request_outlives_a_kill_before_the_welcome(autojump_clock):
     stage = Stage()
     await live(stage, ASK_FOR_CLUSTERS)
     assert isinstance(await stage.scheduler.receive(), ConnectionOpened)
-    assert await stage.scheduler.receive() == TypesWatched(connection="web-1.shop-1", types=frozenset({CLUSTER}))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(live, stage, WELCOME)
         assert await stage.generate() == (CLUSTER,)
+    assert isinstance(await stage.scheduler.receive(), ConnectionOpened)
+    assert await stage.scheduler.receive() == TypesWatched(connection="web-1.shop-1", types=frozenset({CLUSTER}))
     assert len(stage.port.written) == 1
     assert stage.slot.session.watches[CLUSTER].owed is None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import trio
@@ -10,14 +11,14 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors import ads_service, connection, connections
 from actors.mailbox import Mailbox, ask
-from actors.messages import ConnectionClosed, ConnectionOpened, Describe, PushTo, RollCall, TypesWatched
+from actors.messages import ConnectionClosed, ConnectionOpened, Describe, Placed, PushTo, RollCall
 from actors.metrics import Metrics
 from actors.static_supervisor import supervise
 from actors.supervision import SupervisorHandle
 from actors.tree import ChildSpec, SupervisorSpec
 from protocol.errors import RemoteError
 from protocol.xds.requests import SotwRequest
-from protocol.xds.resources import ResourceSet
+from protocol.xds.resources import Part, ResourceSet, build_resource
 from protocol.xds.wire_requests import encode_sotw_request
 from tests.actors.certificates import certificate_terms
 from tests.actors.fake_stream import FakeStream, encode_node
@@ -55,6 +56,14 @@ class Stage:
         await stream.requests.send(encode_sotw_request(SotwRequest(type_url=CLUSTER, node=node)))
         await wait_all_tasks_blocked()
         return stream, scope
+
+    async def place(self, *opened):
+        """The scheduler places these clients, and they get the clusters that they have asked for."""
+        for each in opened:
+            each.mailbox.post(Placed(context=SimpleNamespace(number=1), view=None, scope=None))
+            with (await self.generator.receive()).reply as reply:
+                reply.answer({CLUSTER: ResourceSet(Part([build_resource("web", b"")]))})
+        await wait_all_tasks_blocked()
 
     async def _serve(self, name, stream, scope):
         self.endings[name] = None
@@ -198,6 +207,7 @@ async def test_when_the_factory_dies_all_streams_end(stage, nursery):
     """With UNAVAILABLE; the scheduler is told of each, and of nobody after that."""
     await stage.open(nursery, "web-1.shop")
     await stage.open(nursery, "web-2.shop")
+    await stage.place(*await stage.told())
     await stage.told()
     stage.inbox.post(RollCall())
     stage.handle.kill("connections")
@@ -223,7 +233,7 @@ async def test_a_stream_waits_for_the_next_factory(stage, nursery):
     stage.handle.kill("connections")
     await stage.open(nursery)
     assert len(stage.live()) == 1
-    assert [type(message) for message in await stage.told()] == [ConnectionOpened, TypesWatched]
+    assert [type(message) for message in await stage.told()] == [ConnectionOpened]
 
 
 # --- waiting for answers ---------------------------------------------------------------------------------------------
@@ -231,8 +241,7 @@ async def test_it_gives_up_on_answers_that_do_not_come(stage, nursery, autojump_
     """It looks after all connections, those too whose actors are stuck in a write."""
     stream, _ = await stage.open(nursery)
     opened = (await stage.told())[0]
-    opened.mailbox.post(push(opened))
-    await wait_all_tasks_blocked()
+    await stage.place(opened)
     stream.stall()
     opened.mailbox.post(push(opened))
     await trio.sleep(PATIENCE + connections.INTERVAL)
@@ -246,6 +255,7 @@ async def test_everybody_announces_itself_at_a_roll_call(stage, nursery):
     """With what it watches."""
     await stage.open(nursery, "web-1.shop")
     await stage.open(nursery, "web-2.shop")
+    await stage.place(*await stage.told())
     await stage.told()
     stage.inbox.post(RollCall())
     assert sorted((each.proxy.id, each.types) for each in await stage.told()) == [
@@ -257,6 +267,7 @@ async def test_connections_are_described_by_id(stage, nursery):
     """All of them, or those whose id contains a text; not those whose client is not known yet."""
     await stage.open(nursery, "web-1.shop")
     await stage.open(nursery, "web-2.shop")
+    await stage.place(*await stage.told())
     nursery.start_soon(stage._serve, "?", FakeStream(), trio.CancelScope())
     assert [each.proxy.id for each in await stage.describe()] == ["web-1.shop", "web-2.shop"]
     (found,) = await stage.describe("web-2")
