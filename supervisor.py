@@ -1,13 +1,12 @@
 """The supervision tree as a value, and the mailboxes between its actors: the running system on one screen.
 
     root (REST_FOR_ONE, 3 in 60 s)
-      pipeline (ONE_FOR_ONE, 5 in 30 s)   journal, sources, intake, debouncer, builder, generator, scheduler
+      pipeline (ONE_FOR_ONE, 5 in 30 s)   collector, journal, sources, intake, debouncer, builder, generator, scheduler
       identity (ONE_FOR_ONE, 5 in 30 s)   certificate authority, certificate rotor, keys of token issuers
       connections                         the factory: one connection actor for each stream
       grpc                                xDS, opened when the first snapshot is built
       secure_grpc                         the same with TLS, opened when there is a certificate too
       debug                               readiness, metrics, debug pages
-      collector                           collects garbage when nothing else is to do
 
 Only the wiring knows who talks to whom. Imported by `trierarch.cli.serve` and by tests, by nobody else.
 """
@@ -182,7 +181,6 @@ def build_system(settings: Settings, sources: tuple[SourceSpec, ...] | None = No
         *_grpc("grpc", xds, shared.ready),
         *_grpc("secure_grpc", secure, shared.ready, identity.tls.available),
         *_debug(shared),
-        *_collector(shared),
     )
     tree = SupervisorSpec(name="root", strategy=Strategy.REST_FOR_ONE, intensity=3, period=60.0, children=children)
     return System(tree=tree, shared=shared, xds=xds, secure=secure)
@@ -207,6 +205,7 @@ def _pipeline(shared: Shared, sources: tuple[SourceSpec, ...]) -> tuple[ChildSpe
     name_mail = {dns_source.NAME: mail.names} if settings.resolve_gateways else {}
     options = debouncer.options(settings)
     actors: Mapping[str, StartFunction] = {
+        **_collector(shared),
         "journal": partial(journal.run, mail.journal),
         **{each.name: partial(each.start, source_mail[each.name], intake=mail.intake) for each in sources},
         **{name: _dns_source(inbox, mail) for name, inbox in name_mail.items()},
@@ -392,7 +391,5 @@ def _debug(shared: Shared) -> tuple[ChildSpec, ...]:
     return (ChildSpec(name="debug", start=partial(debug.run, sources=sources, addresses=addresses)),)
 
 
-def _collector(shared: Shared) -> tuple[ChildSpec, ...]:
-    if not shared.settings.collects_when_idle:
-        return ()
-    return (ChildSpec(name="collector", start=partial(collector.run, shared.metrics)),)
+def _collector(shared: Shared) -> Mapping[str, StartFunction]:
+    return {"collector": partial(collector.run, shared.metrics)} if shared.settings.collects_briefly else {}

@@ -1,70 +1,97 @@
-"""Collects garbage, when it disturbs nobody: Python's own collector would stop everything for 150 ms amid a push.
+"""Collects garbage, a few milliseconds at a time: Python's own collector would stop everything for 150 ms amid a push.
 
-Owns: the garbage collector of the process, which is switched off for as long as this actor lives.
-Receives: nothing; it looks at the heap now and then.
+Owns: the garbage collector of the process, for as long as this actor lives.
+Receives: nothing; it looks now and then whether anything was done.
 Sends: nothing.
 Dies when: nothing known.
 Recovers by: looking again; meanwhile Python collects by itself.
 
-Nearly everything here is freed without a collector, by counting references; what it is for is the odd cycle, such as a
-crash leaves behind. A pass takes time in proportion to the objects that it looks at, half a microsecond for each, for
-they are far apart in memory. Looking at new objects in small numbers does not make it less: with a thousand proxies it
-took a tenth of the cost of each change, and found nothing. So a pass is over everything; it waits until so much has
-been added that it is worth one, and until nothing has happened for a while: then most likely nobody waits for its end.
-What was there at the start is no garbage and never looked at.
+Nearly everything here is freed without a collector, by counting references. Clients that come and go, changes, deaths
+of actors leave no cycles (tests/actors/test_garbage.py); what the collector is for is what libraries leave, such as
+each connection to the debug pages, and mistakes. Those die young. A pass takes time in proportion to the objects that
+it looks at, up to half a microsecond for each, for they are far apart in memory; Python's own passes took a fifth of
+the cost of each change, because they look at the same objects again and again.
+
+So only what is new is looked at, and a pass begins before that is much: when there are `NEW` objects more (Python
+counts them), and `INTERVAL` after something was done (for what takes the place of something else is no more). What
+survives is set aside, and no pass looks at it any more; but not while it is so little that looking again takes no
+time, for what lives only as long as a request is then found when it has died. What was there at the start is set aside
+at once.
 """
 
 from __future__ import annotations
 
 import gc
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import trio
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from actors.metrics import Metrics
 
-INTERVAL = 0.25
-"""Seconds between two looks."""
+NEW = 10_000
+"""Objects more than were freed after which Python begins a pass, in the middle of anything."""
 
-GROWTH = 300_000
-"""Objects more than after the last pass that are worth another one."""
+INTERVAL = 0.1
+"""Seconds between two looks whether a pass is due."""
 
-RESTED = 10.0
-"""Seconds without work after which a pass is likely to disturb nobody."""
+WORK = 0.001
+"""Seconds of CPU time within an interval that are worth a pass: in less hardly anything can have died."""
 
-MOST = 10_000_000
-"""Objects more than after the last pass at which it is time for one whatever the process does: a gigabyte, perhaps."""
+WHOLE = 2
+"""The generation of a pass that was asked for; Python's own are of lower ones."""
 
-IDLE = 0.05
-"""The share of a core that a process without work may use."""
+LONG = 0.001
+"""Seconds; what survives a longer pass is set aside."""
 
-
-def is_due(grown: int, rested: float) -> bool:
-    """Whether it is time for a pass. `grown`: objects more than after the last one; `rested`: seconds without work."""
-    return grown >= MOST or (grown >= GROWTH and rested >= RESTED)
+NEVER = 1_000_000_000
+"""Passes of Python's over what is new until it looks at older objects."""
 
 
 async def run(metrics: Metrics, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Collect for ever. What is there at the start is set aside."""
-    gc.disable()
-    gc.freeze()
-    try:
+    """Collect for ever."""
+    with _only_what_is_new(metrics):
         task_status.started()
-        await _watch(metrics)
-    finally:
-        gc.unfreeze()
-        gc.enable()
-
-
-async def _watch(metrics: Metrics) -> None:
-    rested, worked = 0.0, time.process_time()
-    while True:
-        await trio.sleep(INTERVAL)
-        spent, worked = time.process_time() - worked, time.process_time()
-        rested = rested + INTERVAL if spent < IDLE * INTERVAL else 0.0
-        if is_due(gc.get_count()[0], rested):
-            with metrics.collection_time.time():
+        worked = time.process_time()
+        while True:
+            await trio.sleep(INTERVAL)
+            spent, worked = time.process_time() - worked, time.process_time()
+            if spent >= WORK:
                 gc.collect()
-            worked = time.process_time()
+
+
+@contextmanager
+def _only_what_is_new(metrics: Metrics) -> Iterator[None]:
+    """No pass looks at what was there before, nor for long at what survives."""
+    thresholds, passes = gc.get_threshold(), Passes(metrics)
+    gc.freeze()
+    gc.set_threshold(NEW, NEVER, NEVER)
+    gc.callbacks.append(passes.note)
+    try:
+        yield
+    finally:
+        gc.callbacks.remove(passes.note)
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
+
+
+class Passes:
+    """Watches passes, whoever began them."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._began = 0.0
+
+    def note(self, phase: str, about: dict[str, int]) -> None:
+        """A pass begins or ends (`gc.callbacks`)."""
+        if phase == "start":
+            self._began = time.perf_counter()
+            return
+        took = time.perf_counter() - self._began
+        self._metrics.collection_time.observe(took)
+        if took > LONG or about["generation"] < WHOLE:  # Python began it: much is going on
+            gc.freeze()

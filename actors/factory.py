@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.supervision import Child, ChildState
-from actors.tree import RestartWindow, reason, wants_restart
+from actors.tree import RestartWindow, Returned, reason, wants_restart
 from protocol.errors import LocalError
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Factory:
                 await trio.sleep_until(child.due)
                 await child.live(task_status=trio.TASK_STATUS_IGNORED)
         finally:
+            child.ending = Returned()  # the frames of an error know the child, which knows the error: a cycle
             del self._children[child.spec.name]
 
     def _count(self, _: str) -> None:

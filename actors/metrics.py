@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MetricT = TypeVar("MetricT", bound=MetricWrapperBase)
 
 _SECONDS = (0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30)
-_PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
+_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 _SIZES = (1, 1e4, 1e6, 4e6, 1e7, 4e7)
 
 

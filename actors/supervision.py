@@ -118,7 +118,7 @@ class Child:
         self.spec = spec
         self.state = ChildState.WAITING
         self.due = 0.0
-        self.ending: Ending = Returned()  # of the last life; means something while DOWN
+        self.ending: Ending = Returned()  # of the last life; means something while DOWN, and is forgotten afterwards
         self._supervisor = supervisor
         self._recent = recent
         self._ring = ring
@@ -135,7 +135,8 @@ class Child:
     async def live(self, *, task_status: trio.TaskStatus[None]) -> None:
         """One life. Raises nothing: its ending is put down. Always completes the handshake, for failing answers it."""
         await self._gone.wait()  # a life that shielded itself from its deadline may still be there
-        self.state, self._killed, self._stopping = ChildState.STARTING, False, False
+        self.state, self.ending = ChildState.STARTING, Returned()
+        self._killed = self._stopping = False
         self._scope, self._gone, self._lives = trio.CancelScope(), trio.Event(), self._lives + 1
         handshake = _Handshake(self, task_status)
         ending = None

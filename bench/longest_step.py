@@ -106,7 +106,7 @@ async def measure(services: int, proxies: int) -> tuple[list[Step], Pauses, floa
     """Start, connect, change two objects of each kind; then what a pass over everything takes."""
     pauses = Pauses()
     steps = Steps(pauses)
-    async with running(services, replace(SETTINGS, collects_when_idle=True)) as system:
+    async with running(services, replace(SETTINGS, collects_briefly=True)) as system:
         gc.callbacks.append(pauses.note)
         trio.lowlevel.add_instrument(steps)
         await system.connect(proxies, NAMESPACES)

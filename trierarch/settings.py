@@ -252,11 +252,11 @@ class Settings:
         0.0, float, "new streams a second; 0: by the number of cores", variable="PILOT_MAX_REQUESTS_PER_SECOND"
     )
     cache_size: int = setting(60000, int, "units of generation that are remembered", variable="PILOT_XDS_CACHE_SIZE")
-    collects_when_idle: bool = setting(
+    collects_briefly: bool = setting(
         True,
         parse_bool,
-        "collect garbage when there is nothing else to do; false: as Python does",
-        variable="TRIERARCH_COLLECT_WHEN_IDLE",
+        "collect garbage in passes of a few milliseconds; false: as Python does",
+        variable="TRIERARCH_COLLECT_BRIEFLY",
     )
     max_receive_size: int = setting(
         4 * 1024 * 1024, int, "largest request in bytes", variable="ISTIO_GPRC_MAXRECVMSGSIZE"

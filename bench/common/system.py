@@ -37,7 +37,7 @@ SETTINGS = Settings(
     secure_grpc_addr="",
     http_addr="",
     monitoring_addr="",
-    collects_when_idle=False,
+    collects_briefly=False,
     debounce_after=0.01,
     max_requests_per_second=1e6,
 )

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from trierarch.config.findings import Finding
     from trierarch.push.status import PushRecord
 
-SETTINGS = Settings(grpc_addr="", secure_grpc_addr="", http_addr="", monitoring_addr="", collects_when_idle=False)
+SETTINGS = Settings(grpc_addr="", secure_grpc_addr="", http_addr="", monitoring_addr="", collects_briefly=False)
 WITH_IDENTITIES = replace(SETTINGS, secure_grpc_addr="127.0.0.1:0")
 """With a certificate authority."""
 

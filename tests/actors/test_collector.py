@@ -1,62 +1,92 @@
-"""The garbage collector as an actor: when it collects, and that it leaves the process as it found it."""
+"""The garbage collector as an actor: what passes look at and when, and that it leaves the process as it found it."""
 
 from __future__ import annotations
 
 import gc
 import weakref
 from functools import partial
+from math import inf
 
 import pytest
 import trio
 
 from actors import collector
-from actors.collector import GROWTH, INTERVAL, MOST, RESTED, is_due
+from actors.collector import INTERVAL, NEW
 from actors.metrics import Metrics
 
 
-@pytest.mark.parametrize(
-    ("grown", "rested", "due"),
-    [
-        (0, 10 * RESTED, False),
-        (GROWTH - 1, 10 * RESTED, False),
-        (GROWTH, RESTED - INTERVAL, False),
-        (GROWTH, RESTED, True),
-        (MOST - 1, 0.0, False),
-        (MOST, 0.0, True),
-    ],
-)
-def test_a_pass_waits_for_a_rest(grown, rested, due):
-    """It is made if it is worth it and nothing has happened for a while; without a rest only if there is very much."""
-    assert is_due(grown, rested) is due
-
-
 class Knot:
-    """A cycle: only the collector can free it."""
+    """A cycle: only the collector can free it. It may be as large as one likes."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int = 0) -> None:
         self.me = self
-        self.others = [[] for _ in range(GROWTH)]
+        self.others = [[] for _ in range(size)]
 
 
-async def test_cycles_are_freed_though_python_does_not_collect(nursery, autojump_clock, monkeypatch):
-    """When there are enough new objects, among them the dead ones, and the process has rested."""
-    monkeypatch.setattr(collector, "IDLE", 1000)  # virtual time costs real work
+@pytest.fixture
+async def metrics(nursery, monkeypatch):
+    """The metrics of a collector that runs in a process which always works, and whose passes are never long."""
+    monkeypatch.setattr(collector, "WORK", 0.0)
+    monkeypatch.setattr(collector, "LONG", inf)
     metrics = Metrics()
     await nursery.start(partial(collector.run, metrics))
-    assert not gc.isenabled()
-    dead = weakref.ref(Knot())
-    await trio.sleep(RESTED - INTERVAL)
+    return metrics
+
+
+def passes(metrics):
+    """How many there were."""
+    return metrics.registry.get_sample_value("trierarch_collection_seconds_count")
+
+
+async def test_a_cycle_is_freed_soon_after_it_died(autojump_clock, metrics):
+    """Even one that has survived a pass before."""
+    knot = Knot()
+    await trio.sleep(1.5 * INTERVAL)
+    dead = weakref.ref(knot)
+    del knot
     assert dead() is not None
-    await trio.sleep(3 * INTERVAL)
+    await trio.sleep(INTERVAL)
     assert dead() is None
-    assert metrics.registry.get_sample_value("trierarch_collection_seconds_count") == 1
+    assert passes(metrics) == 2
+
+
+async def test_nothing_is_looked_at_when_nothing_was_done(autojump_clock, metrics, monkeypatch):
+    """A process at rest makes no garbage."""
+    monkeypatch.setattr(collector, "WORK", inf)
+    await trio.sleep(100 * INTERVAL)
+    assert passes(metrics) == 0
+
+
+async def test_much_that_is_new_is_looked_at_before_it_is_more(autojump_clock, metrics):
+    """Amid whatever is going on, and set aside."""
+    before = gc.get_freeze_count()
+    large = Knot(2 * NEW)
+    assert 1 <= passes(metrics) <= 2
+    assert gc.get_freeze_count() - before >= NEW
+    assert len(gc.get_objects()) <= NEW + 1000
+    del large
+
+
+async def test_what_survives_a_long_pass_is_not_looked_at_again(autojump_clock, metrics, monkeypatch):
+    """So the next one is short, and would not find it dead."""
+    monkeypatch.setattr(collector, "LONG", 0.0)
+    knot = Knot(1000)
+    await trio.sleep(1.5 * INTERVAL)
+    assert len(gc.get_objects()) < 1000
+    dead = weakref.ref(knot)
+    del knot
+    await trio.sleep(10 * INTERVAL)
+    assert dead() is not None
 
 
 async def test_the_process_is_left_as_it_was(autojump_clock):
-    """Python collects again when the actor has gone, and nothing stays set aside."""
+    """Python collects as before when the actor has gone, and nothing stays set aside."""
+    thresholds, callbacks = gc.get_threshold(), tuple(gc.callbacks)
     async with trio.open_nursery() as nursery:
         await nursery.start(partial(collector.run, Metrics()))
+        assert gc.get_threshold() != thresholds
         assert gc.get_freeze_count()
         nursery.cancel_scope.cancel()
+    assert (gc.get_threshold(), tuple(gc.callbacks)) == (thresholds, callbacks)
     assert gc.isenabled()
     assert gc.get_freeze_count() == 0
