@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 import trio
 
+from actors.finds import Finds
 from actors.following import Following
 from actors.logs import get_logger
-from actors.messages import NameLookedUp, NamesWanted, ResendAll, SourceChanged
-from trierarch.config.resolved_names import build_resolved_name, key_of
+from actors.messages import NameLookedUp, NamesWanted, ResendAll
+from trierarch.config.resolved_names import build_resolved_name
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
     from actors.mailbox import Mailbox
     from actors.messages import ToDnsSource, ToIntake
@@ -88,8 +89,9 @@ async def run(
     """Look up what is wanted, again and again."""
     task_status.started()  # intake, which takes what is sent, starts later
     async with trio.open_nursery() as nursery:
-        source = DnsSource(names, intake, Lookups(nursery, inbox, look_up))
-        await source.tell_everything()
+        finds = Finds(NAME, names.found, intake, build_resolved_name)
+        source = DnsSource(names, finds, Lookups(nursery, inbox, look_up))
+        await finds.tell_everything()
         while True:
             await source.handle(await inbox.receive())
 
@@ -124,9 +126,9 @@ class Lookups:
 class DnsSource:
     """The state of one life of the actor."""
 
-    def __init__(self, names: Names, intake: Mailbox[ToIntake], lookups: Lookups) -> None:
+    def __init__(self, names: Names, finds: Finds[str, tuple[str, ...]], lookups: Lookups) -> None:
         self._names = names
-        self._intake = intake
+        self._finds = finds
         self._lookups = lookups
         self._problems: dict[str, str] = {}
         lookups.want(names.wanted)
@@ -135,7 +137,7 @@ class DnsSource:
         """Step by one message."""
         match message:
             case ResendAll():
-                await self.tell_everything()
+                await self._finds.tell_everything()
             case NamesWanted(names=names):
                 await self._want(names)
             case NameLookedUp(name=name) if name in self._names.wanted:
@@ -145,28 +147,19 @@ class DnsSource:
             case never:
                 assert_never(never)
 
-    async def tell_everything(self) -> None:
-        """Tell all that is known."""
-        await self._tell(self._names.found, full=True)
-
     async def _want(self, asked_for: frozenset[str]) -> None:
         names = frozenset(sorted(asked_for)[:MOST_NAMES])
         if names != asked_for:
             log.warning("names_left_out", names=len(asked_for) - len(names))
         self._names.wanted = names
         self._lookups.want(names)
-        gone = self._names.found.keys() - names
-        for name in gone:
-            del self._names.found[name]
         self._problems = {name: problem for name, problem in self._problems.items() if name in names}
-        if gone:
-            await self._tell({}, gone=frozenset(gone))
+        await self._finds.keep(names)
 
     async def _take(self, answer: NameLookedUp) -> None:
         self._report(answer)
-        if answer.addresses and answer.addresses != self._names.found.get(answer.name):
-            self._names.found[answer.name] = answer.addresses
-            await self._tell({answer.name: answer.addresses})
+        if answer.addresses:
+            await self._finds.put(answer.name, answer.addresses)
 
     def _report(self, answer: NameLookedUp) -> None:
         """Say once that a name cannot be looked up, and once that it can again."""
@@ -174,19 +167,7 @@ class DnsSource:
         if answer.problem:
             self._problems[answer.name] = answer.problem
             if answer.problem != before:
-                kept = self._names.found.get(answer.name, ())
+                kept = self._finds.get(answer.name) or ()
                 log.warning("lookup_failed", name=answer.name, reason=answer.problem, kept=kept)
         elif before:
             log.info("lookup_recovered", name=answer.name, addresses=answer.addresses)
-
-    async def _tell(
-        self, found: Mapping[str, tuple[str, ...]], *, gone: frozenset[str] = frozenset(), full: bool = False
-    ) -> None:
-        message = SourceChanged(
-            source=NAME,
-            upserts=tuple(build_resolved_name(name, addresses, NAME) for name, addresses in sorted(found.items())),
-            deletes=frozenset(map(key_of, gone)),
-            full=full,
-            seen_at=trio.current_time(),
-        )
-        await self._intake.send(message)

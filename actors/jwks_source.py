@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, assert_never
 
 import trio
 
+from actors.finds import Finds
 from actors.following import Following
 from actors.logs import get_logger
-from actors.messages import KeysFetched, KeysWanted, ResendAll, SourceChanged
+from actors.messages import KeysFetched, KeysWanted, ResendAll
 from actors.supervision import attempt
 from actors.tree import Crashed
-from trierarch.config.key_sets import KeySet, NoKeys, build_key_set, key_of
+from trierarch.config.key_sets import KeySet, NoKeys, build_key_set
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,8 +76,9 @@ async def run(
     """Fetch what is wanted, again and again."""
     task_status.started()  # intake, which takes what is sent, starts later
     async with trio.open_nursery() as nursery:
-        source = JwksSource(key_sets, outlets, Fetches(nursery, inbox, outlets, key_sets))
-        await source.tell_everything()
+        finds = Finds(NAME, key_sets.found, outlets.intake, build_key_set)
+        source = JwksSource(key_sets, finds, outlets.metrics, Fetches(nursery, inbox, outlets, key_sets))
+        await finds.tell_everything()
         while True:
             await source.handle(await inbox.receive())
 
@@ -125,9 +127,12 @@ class Fetches:
 class JwksSource:
     """The state of one life of the actor."""
 
-    def __init__(self, key_sets: KeySets, outlets: Outlets, fetches: Fetches) -> None:
+    def __init__(
+        self, key_sets: KeySets, finds: Finds[KeyLocation, JsonWebKeySet], metrics: Metrics, fetches: Fetches
+    ) -> None:
         self._key_sets = key_sets
-        self._outlets = outlets
+        self._finds = finds
+        self._metrics = metrics
         self._fetches = fetches
         self._problems: dict[KeyLocation, str] = {}
         fetches.follow()
@@ -136,7 +141,7 @@ class JwksSource:
         """Step by one message."""
         match message:
             case ResendAll():
-                await self.tell_everything()
+                await self._finds.tell_everything()
             case KeysWanted(locations=locations):
                 await self._want(locations)
             case KeysFetched(location=location, found=found) if location in self._key_sets.wanted:
@@ -146,55 +151,28 @@ class JwksSource:
             case never:
                 assert_never(never)
 
-    async def tell_everything(self) -> None:
-        """Tell all that is known."""
-        await self._tell(self._key_sets.found, full=True)
-
     async def _want(self, locations: Mapping[KeyLocation, float]) -> None:
         self._key_sets.wanted = locations
         self._fetches.follow()
-        gone = frozenset(self._key_sets.found.keys() - locations.keys())
-        for location in gone:
-            del self._key_sets.found[location]
-            self._problems.pop(location, None)
-        if gone:
-            await self._tell({}, gone=gone)
+        self._problems = {place: problem for place, problem in self._problems.items() if place in locations}
+        await self._finds.keep(locations)
 
     async def _take(self, location: KeyLocation, found: JsonWebKeySet) -> None:
-        self._report(location, found)
-        before = self._key_sets.found.get(location)
-        stays = isinstance(found, NoKeys) and isinstance(before, KeySet)
-        if found != before and not stays:
-            self._key_sets.found[location] = found
-            await self._tell({location: found})
+        known = isinstance(self._finds.get(location), KeySet)
+        self._report(location, found, known=known)
+        if isinstance(found, KeySet) or not known:
+            await self._finds.put(location, found)
 
-    def _report(self, location: KeyLocation, found: JsonWebKeySet) -> None:
-        """Count every fetch; say once that keys cannot be had, and once that they can."""
-        known = isinstance(self._key_sets.found.get(location), KeySet)
+    def _report(self, location: KeyLocation, found: JsonWebKeySet, *, known: bool) -> None:
+        """Count every fetch; say once that keys cannot be had, and once that they can. `known`: there are some."""
         problem = self._problems.pop(location, "")
         match found:
             case KeySet():
-                self._outlets.metrics.key_fetches.inc()
+                self._metrics.key_fetches.inc()
                 if problem or not known:
                     log.info("keys_fetched", url=location.url)
             case NoKeys(reason):
-                self._outlets.metrics.failed_key_fetches.inc()
+                self._metrics.failed_key_fetches.inc()
                 self._problems[location] = reason
                 if reason != problem:
                     log.warning("keys_unfetched", url=location.url, reason=reason, kept=known)
-
-    async def _tell(
-        self,
-        found: Mapping[KeyLocation, JsonWebKeySet],
-        *,
-        gone: frozenset[KeyLocation] = frozenset(),
-        full: bool = False,
-    ) -> None:
-        message = SourceChanged(
-            source=NAME,
-            upserts=tuple(build_key_set(location, each, NAME) for location, each in sorted(found.items())),
-            deletes=frozenset(map(key_of, gone)),
-            full=full,
-            seen_at=trio.current_time(),
-        )
-        await self._outlets.intake.send(message)
