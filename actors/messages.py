@@ -181,7 +181,21 @@ class GenerationFailed:
     reason: str
 
 
-ToGenerator = Generate
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateEach:
+    """From the scheduler (flow): the same for several views with one outbound key, each with the types wanted for it.
+
+    The answer has for each of them what `Generate` is answered: a bug that one view brings to light is no trouble for
+    the others.
+    """
+
+    wanted: Mapping[View, tuple[str, ...]]
+    scope: SidecarScope
+    context: PushContext
+    reply: Reply[Mapping[View, Mapping[str, ResourceSet] | GenerationFailed]]
+
+
+ToGenerator = Generate | GenerateEach
 
 
 # --- to the push scheduler -------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ Owns: the fleet (who is connected, with which view), the Sidecar scopes in use, 
     `PushQueue`, the `Admission` of first configurations, and who is stranded.
 Receives: `SnapshotBuilt` from the snapshot builder; `ConnectionOpened`, `TypesWatched`, `FirstConfigurationAcked`,
     `PushWritten` from connections; `ConnectionClosed` from their factory.
-Sends: `Generate` to the generator; `Welcome`, `PushTo` and `Placed` to connections, `Announce` and `StreamEnded` to
+Sends: `GenerateEach` to the generator; `Welcome`, `PushTo` and `Placed` to connections, `Announce` and `StreamEnded` to
     those that it cannot place; `PushRecorded` for proxies that are skipped.
 Dies when: a step breaks a rule of its own, but for those that are about one view: that is contained.
 Recovers by: asking the builder for the snapshot again and calling the roll of connections.
@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, assert_never
 
 import trio
 
+from actors.built_sets import BuiltSets
 from actors.messages import (
     ConnectionClosed,
     ConnectionOpened,
     FirstConfigurationAcked,
-    GenerationFailed,
     Placed,
     PushRecorded,
     PushTo,
@@ -35,13 +35,12 @@ from actors.messages import (
     Welcome,
 )
 from actors.scopes import Scopes
-from actors.shared_sets import SharedSets
 from actors.stranded import Stranded
 from actors.supervision import attempt
 from actors.tree import Crashed, describe
 from trierarch.envoy.affected import affected_urls, is_large, urls_by_themselves
 from trierarch.push.admission import Admission
-from trierarch.push.due import Due
+from trierarch.push.due import Due, DueViews
 from trierarch.push.fleet import Fleet, Member, moving_request, union
 from trierarch.push.history import History
 from trierarch.push.movable import Movable, select_movable
@@ -64,6 +63,9 @@ if TYPE_CHECKING:
 
 MEMBERS_PER_STEP = 20
 """After placing so many members, or judging so many views, the event loop gets its turn: about 1 ms of work."""
+
+VIEWS_PER_QUESTION = 20
+"""So many views with one outbound key are asked about together: who waits for the first waits for the others too."""
 
 MESSAGES_PER_STEP = 50
 """After handling so many messages it is time to work: most say only that a push was written."""
@@ -125,9 +127,8 @@ class Scheduler:
         self._fleet = Fleet()
         self._mailboxes: dict[str, Mailbox[ToConnection]] = {}
         self._scopes = Scopes()
-        self._sets = SharedSets(outlets.generator)
-        self._built: dict[View, dict[str, ResourceSet]] = {}
-        self._due: dict[View, Due] = {}
+        self._sets = BuiltSets(outlets.generator)
+        self._due = DueViews()
         self._owed: dict[View, Due] = {}
         self._stranded = Stranded(outlets.metrics)
         self._placed: dict[View, int] = {}
@@ -162,11 +163,9 @@ class Scheduler:
                 assert_never(never)
 
     async def work(self) -> None:
-        """Build the sets of one view that waits, admit whom there is room for, and hand out what may go."""
-        if self._due:
-            view, due = next(iter(self._due.items()))
-            del self._due[view]
-            await self._prepare(view, due)
+        """Build the sets of a few views that wait, admit whom there is room for, and hand out what may go."""
+        if self._due and self._context is not None:
+            await self._prepare(self._due.take(VIEWS_PER_QUESTION), self._context)
         if self._context is not None:
             for name in self._admission.admit(trio.current_time()):
                 await self._welcome(name, self._context)
@@ -234,7 +233,6 @@ class Scheduler:
         self._outlets.opened()
         self._stranded.try_again(self._mailboxes)
         self._scopes.begin()
-        self._sets.begin()
         movable = select_movable(before, context)
         moved = await self._place_members(movable, context, request) if movable else {}
         verdicts: Verdicts = {}
@@ -265,7 +263,11 @@ class Scheduler:
 
     def _due_of(self, view: View) -> Due:
         """What a view waits for, with what could not be generated for it before."""
-        return self._due.setdefault(view, self._owed.pop(view, Due()))
+        due = self._due.get(view)
+        if due is None:
+            due = self._owed.pop(view, None) or Due()
+            self._due.put(view, due)
+        return due
 
     async def _place_members(self, movable: Movable, context: PushContext, request: PushRequest) -> Mapping[str, View]:
         """Place anew those who may have moved; the members that have, with the views that they came from."""
@@ -294,8 +296,8 @@ class Scheduler:
     def _forget_views(self) -> None:
         """Keep nothing of views that nobody has any more: should one return, it would be out of date."""
         views = frozenset(self._fleet.views())
-        self._built = {view: built for view, built in self._built.items() if view in views}
-        self._due = {view: due for view, due in self._due.items() if view in views}
+        self._sets.keep(views)
+        self._due.keep(views)
         self._owed = {view: due for view, due in self._owed.items() if view in views}
         self._placed = {view: number for view, number in self._placed.items() if view in views}
 
@@ -339,23 +341,22 @@ class Scheduler:
                 mailbox.post(placed)
 
     # --- pushes ------------------------------------------------------------------------------------------------------
-    async def _prepare(self, view: View, due: Due) -> None:
-        """Have the sets built that the view's members need, then queue the members."""
-        affected = union(affected_urls(request, view) for request in due.requests())
-        before = self._built.get(view, {})
-        # What nobody watches yet is not built anew, and must not be taken for new later.
-        self._built[view] = built = {url: known for url, known in before.items() if url not in affected}
-        types = affected & self._fleet.types(view)
-        if not types or self._context is None:
-            await trio.lowlevel.checkpoint()
-        else:
-            scope = self._scopes[view.outbound.scope]
-            answer = await self._sets.find(view, scope, self._context, tuple(sorted(types)))
-            if isinstance(answer, GenerationFailed):
-                self._report_failure(view, due, self._context, answer.reason)
-                return
-            built.update(answer)
-        members, now = self._fleet.members(view), trio.current_time()
+    async def _prepare(self, group: Mapping[View, Due], context: PushContext) -> None:
+        """Have the sets built that the members of these views need, then queue the members."""
+        before = {view: self._sets.of(view) for view in group}
+        affected = {
+            view: union(affected_urls(request, view) for request in due.requests()) for view, due in group.items()
+        }
+        scope = self._scopes[next(iter(group)).outbound.scope]
+        failed = await self._sets.renew(affected, self._fleet.types, scope, context)
+        for view, due in group.items():
+            if view in failed:
+                self._report_failure(view, due, context, failed[view].reason)
+            else:
+                self._queue_members(view, due, before[view], affected[view])
+
+    def _queue_members(self, view: View, due: Due, before: Mapping[str, ResourceSet], types: frozenset[str]) -> None:
+        built, members, now = self._sets.of(view), self._fleet.members(view), trio.current_time()
         dialects = {member.delta for member in members}
         large = {delta: is_large(before, built, types, delta=delta) for delta in dialects}
         for member in members:
@@ -383,7 +384,7 @@ class Scheduler:
         if member is None or member.view is None:
             self._queue.done(grant.name, trio.current_time())
             return
-        built = self._built.get(member.view, {})
+        built = self._sets.of(member.view)
         affected = affected_urls(grant.request, member.view)
         self._observe(grant)
         self._mailboxes[grant.name].post(

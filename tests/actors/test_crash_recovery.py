@@ -5,14 +5,20 @@ from __future__ import annotations
 import pytest
 import trio
 
-from actors.messages import BuildSnapshot, Generate, PushTo, SnapshotBuilt
+from actors.messages import BuildSnapshot, GenerateEach, PushTo, SnapshotBuilt
 from tests.actors.fake_stream import FakeEnvoy
 from tests.actors.meshes import SHOP, routing
 from tests.actors.system import SOURCE, open_wiretap, run_seeded, start_mesh
 from trierarch.push.status import Outcome
 
 PIPELINE = ("journal", SOURCE, "intake", "debouncer", "snapshot_builder", "generator", "push_scheduler")
-STAGES = {"edited": None, "debounced": BuildSnapshot, "built": SnapshotBuilt, "generating": Generate, "pushing": PushTo}
+STAGES = {
+    "edited": None,
+    "debounced": BuildSnapshot,
+    "built": SnapshotBuilt,
+    "generating": GenerateEach,
+    "pushing": PushTo,
+}
 """When to kill: at once, or when a message of that kind is under way."""
 
 WRITING = "writing"

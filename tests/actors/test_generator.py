@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -10,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors import generator
 from actors.mailbox import Mailbox, ask
-from actors.messages import Generate
+from actors.messages import Generate, GenerateEach, GenerationFailed
 from actors.metrics import Metrics
 from actors.static_supervisor import supervise
 from actors.supervision import SupervisorHandle
@@ -135,3 +136,38 @@ async def test_others_have_their_turn_while_it_builds(stage):
             turns += 1
     assert turns > 30
     await wait_all_tasks_blocked()
+
+
+async def test_several_views_are_answered_at_once(stage):
+    """Each with the types wanted for it; what their outbound key decides is the same object for all."""
+    context = snapshot(SHOP)
+    view, scope = view_in(WEB_1, context), scope_of(WEB_1, context)
+    neighbour = replace(view, inbound=replace(view.inbound, address="10.1.0.9"))
+    wanted = {view: (CLUSTER, ROUTE), neighbour: (CLUSTER, LISTENER, ROUTE)}
+    answers = await ask(
+        stage.inbox, lambda reply: GenerateEach(wanted=wanted, scope=scope, context=context, reply=reply)
+    )
+    assert {each: tuple(sets) for each, sets in answers.items()} == wanted
+    assert answers[view] == await stage.ask(WEB_1, context, CLUSTER, ROUTE)
+    assert answers[neighbour][ROUTE] is answers[view][ROUTE]
+
+
+async def test_a_view_that_cannot_be_generated_is_no_trouble_for_others(stage, monkeypatch):
+    """It alone is answered with the reason."""
+    context = snapshot(SHOP)
+    view, scope = view_in(WEB_1, context), scope_of(WEB_1, context)
+    cursed = replace(view, inbound=replace(view.inbound, address="10.1.0.9"))
+    generate = generator.generate_set
+
+    def fail(each, *arguments):
+        if each == cursed:
+            raise ZeroDivisionError("a bug")
+        return (yield from generate(each, *arguments))
+
+    monkeypatch.setattr(generator, "generate_set", fail)
+    wanted = dict.fromkeys((cursed, view), (CLUSTER,))
+    answers = await ask(
+        stage.inbox, lambda reply: GenerateEach(wanted=wanted, scope=scope, context=context, reply=reply)
+    )
+    assert answers[cursed] == GenerationFailed(reason="ZeroDivisionError: a bug")
+    assert len(answers[view][CLUSTER]) > 1

@@ -99,10 +99,13 @@ class Stage:
         """Play the generator: each set has one resource that names the snapshot."""
         while True:
             question = await self.generator.receive()
-            self.questions.append((question.view, question.types))
+            self.questions += question.wanted.items()
             await self.answers.wait()
             with question.reply as reply:
-                reply.answer({url: self._resources(url, question.context) for url in question.types})
+                reply.answer({view: self._sets(types, question.context) for view, types in question.wanted.items()})
+
+    def _sets(self, types, context):
+        return {url: self._resources(url, context) for url in types}
 
     def _resources(self, url, context):
         body = f"{url} {context.number}".encode().ljust(self.size)

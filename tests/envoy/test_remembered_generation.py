@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from itertools import chain
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.push.fixtures import built, sidecar
 from tests.push.pool import applied, histories
 from trierarch.config.store import ConfigView
-from trierarch.envoy.generate import VHDS_PARTS, decided_by_outbound_key, generate, generate_set
+from trierarch.envoy.generate import PROXYLESS_PARTS, VHDS_PARTS, generate, generate_parts, generate_set
 from trierarch.envoy.memo import Memo
-from trierarch.envoy.outlook import Outlooks
+from trierarch.envoy.outlook import Outlook, Outlooks
 from trierarch.envoy.part_cache import PartCache
 from trierarch.push.sidecar_scope import build_scope
 from trierarch.push.steps import run_steps
@@ -78,17 +78,25 @@ def test_what_comes_back_is_shared_with_what_was(history):
 
 @given(histories)
 @settings(max_examples=settings.default.max_examples // 20)
-def test_what_a_workload_serves_does_not_show_where_it_is_said_not_to(history):
-    """Clients with one outbound key and whatever inbound key are sent the same of the types that this decides."""
+def test_what_a_workload_serves_shows_only_in_parts_with_places_of_their_own(history):
+    """Clients with one outbound key and whatever inbound keys are sent equal parts where these have one place."""
     start, _ = history
     context = built(applied(ConfigView(), start))
     views = [select_view(proxy, context) for proxy in PROXIES]
     for view in views:
         scope = run_steps(build_scope(view.outbound.scope, context))
-        for url in filter(partial(decided_by_outbound_key, view), VHDS_PARTS):
-            others = [replace(view, inbound=another.inbound) for another in views]
-            sets = [run_steps(generate(each, scope, context, url, Memo(1000), PartCache())) for each in others]
-            assert all(list(found) == list(sets[0]) for found in sets)
+        neighbours = [replace(view, inbound=another.inbound) for another in views]
+        table = PROXYLESS_PARTS if view.outbound.is_proxyless else VHDS_PARTS
+        for rule in chain.from_iterable(table.values()):
+            sharing = [each for each in neighbours if rule.place(each) == rule.place(view)]
+            first, *others = (_part(rule, each, scope, context) for each in sharing)
+            assert all(other == first for other in others)
+
+
+def _part(rule, view, scope, context):
+    """What a part holds, made with nothing remembered."""
+    outlook = Outlook(key=view.outbound, scope=scope, context=context)
+    return list(run_steps(generate_parts((rule,), view, outlook, Memo(1000), PartCache())))
 
 
 def _sets(remembering, proxy, context):

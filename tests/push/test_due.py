@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from trierarch.push.due import Due
+from tests.envoy.samples import inbound_key, outbound_key
+from trierarch.push.due import Due, DueViews
 from trierarch.push.request import ConfigKey, PushRequest
+from trierarch.push.view import View
+
+A_1, A_2, A_3 = (View(outbound=outbound_key(), inbound=inbound_key(address=address)) for address in "123")
+B_1 = View(outbound=outbound_key(network="elsewhere"), inbound=inbound_key())
 
 
 def request(name):
@@ -43,3 +48,25 @@ def test_only_a_newcomer_may_wait():
     assert names(due.of("a")) == ["moved"]
     assert due.of("b") is None
     assert len(tuple(due.requests())) == 1
+
+
+def test_views_of_one_key_are_taken_together():
+    """The key that waits longest comes first; of its views only so many, and the rest stays where it is."""
+    waiting = DueViews()
+    for view in (A_1, B_1, A_2, A_3):
+        waiting.put(view, Due())
+    assert [tuple(waiting.take(2)) for _ in range(3)] == [(A_1, A_2), (A_3,), (B_1,)]
+    assert not waiting
+
+
+def test_a_view_waits_until_it_is_taken_or_gone():
+    """It is found meanwhile with what it waits for; a view that nobody has waits for nothing."""
+    waiting, due = DueViews(), Due()
+    for view in (A_1, A_2, B_1):
+        waiting.put(view, due)
+    assert waiting.get(A_1) is due
+    assert A_1 in waiting
+    assert None not in waiting
+    waiting.keep({A_2})
+    assert (waiting.get(A_1), A_1 in waiting, B_1 in waiting) == (None, False, False)
+    assert tuple(waiting.take(9)) == (A_2,)

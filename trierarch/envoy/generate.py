@@ -191,11 +191,6 @@ def generate_set(view: View, outlook: Outlook, type_url: str, memo: Memo, parts:
     return (yield from generate_parts(_table(view).get(type_url, ()), view, outlook, memo, parts))
 
 
-def decided_by_outbound_key(view: View, type_url: str) -> bool:
-    """Whether what is sent of a type is the same for all views with this view's outbound key."""
-    return all(isinstance(part, NarrowedPart | OutboundPart) for part in _table(view).get(type_url, ()))
-
-
 def _table(view: View) -> PartTable:
     if view.outbound.is_proxyless:
         return PROXYLESS_PARTS

@@ -1,14 +1,16 @@
-"""What a view waits for between a snapshot and the build of its resources. Plain state with one owner."""
+"""What views wait for between a snapshot and the build of their resources. Plain state with one owner."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable, Mapping
 
     from trierarch.push.request import PushRequest
+    from trierarch.push.view import OutboundKey, View
 
 
 @dataclass(slots=True)
@@ -41,3 +43,42 @@ class Due:
 
 def _merged(older: PushRequest | None, newer: PushRequest) -> PushRequest:
     return newer if older is None else older.merged(newer)
+
+
+class DueViews:
+    """All views that wait. Those with one outbound key are taken together: most of what they need is the same.
+
+    Invariant: for no key there is an empty dictionary.
+    """
+
+    __slots__ = ("_by_key",)
+
+    def __init__(self) -> None:
+        self._by_key: dict[OutboundKey, dict[View, Due]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_key)
+
+    def __contains__(self, view: View | None) -> bool:
+        return view is not None and view in self._by_key.get(view.outbound, {})
+
+    def get(self, view: View) -> Due | None:
+        """What a view waits for, None: for nothing."""
+        return self._by_key.get(view.outbound, {}).get(view)
+
+    def put(self, view: View, due: Due) -> None:
+        """A view waits for this, and for nothing else."""
+        self._by_key.setdefault(view.outbound, {})[view] = due
+
+    def take(self, limit: int) -> Mapping[View, Due]:
+        """The views of the key that waits longest, but not more than so many: they wait no longer."""
+        key, waiting = next(iter(self._by_key.items()))
+        taken = {view: waiting.pop(view) for view in tuple(islice(waiting, limit))}
+        if not waiting:
+            del self._by_key[key]
+        return taken
+
+    def keep(self, views: Container[View]) -> None:
+        """Forget all views but these."""
+        kept = {key: {view: due for view, due in each.items() if view in views} for key, each in self._by_key.items()}
+        self._by_key = {key: each for key, each in kept.items() if each}

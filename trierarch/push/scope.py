@@ -75,6 +75,8 @@ def affects(
         verdict = _narrowed(request, _concerned(request, view.outbound.type, scope, previous_scope, context), scope)
         if verdicts is not None:
             verdicts[view.outbound.type, scope] = verdict
+    if verdict is request:
+        return request
     served = _served(request, view)
     known = frozenset() if isinstance(verdict, Skipped) else verdict.keys
     return verdict if served <= known else _narrowed(request, known | served, scope)
