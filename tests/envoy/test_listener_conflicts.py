@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from ipaddress import ip_network
 from itertools import product
 
 import pytest
@@ -118,15 +119,41 @@ CHAINS = st.lists(
 ).map(tuple)
 
 
+def connections(chain: FilterChain) -> list[tuple[str, str]]:
+    """Pairs of an address and a server name that Envoy would find the chain by."""
+    match = chain.match or ChainMatch()
+    ranges = {str(ip_network(each, strict=False)) if each[0] != "0" else "" for each in match.prefix_ranges or ("0",)}
+    return [(one, name.strip("*")) for one in sorted(ranges) for name in match.server_names or ("",)]
+
+
 @given(existing=CHAINS, incoming=CHAINS)
-def test_merging_keeps_the_old_and_admits_only_what_conflicts_with_nothing(existing, incoming):
-    """The old chains stay in front and unchanged; what is new among them comes from the newcomer, in its order."""
+def test_merging_keeps_the_old_and_nothing_overlaps(existing, incoming):
+    """The old chains stay in front and unchanged, and no two others are found by the same address and name."""
+    existing = merge_chains((), existing)
     merged = merge_chains(existing, incoming)
-    added = merged[len(existing) :]
     assert merged[: len(existing)] == existing
-    rest = iter(incoming)
-    assert all(any(chain is candidate for candidate in rest) for chain in added)
+    found = [each for chain in merged for each in connections(chain)]
+    assert len(found) == len(set(found))
     assert merge_chains(merged, incoming) == merged
+
+
+@given(chains=CHAINS)
+def test_chains_that_overlap_nothing_stay_as_they_are(chains):
+    """Not even their match is written anew."""
+    apart = merge_chains((), chains)
+    assert all(one is other for one, other in zip(merge_chains((), apart), apart, strict=True))
+
+
+def test_the_first_chain_has_what_several_name():
+    """Names are taken out of the later chain; where all names are taken at some ranges, the ranges."""
+    first = tcp_chain("a", server_names=("a", "b"), prefix_ranges=("10.0.0.0/8",))
+    later = tcp_chain("b", server_names=("B", "c"), prefix_ranges=("10.1.0.0/8", "11.0.0.0/8"))
+    ranges = tcp_chain("c", server_names=("a",), prefix_ranges=("10.0.0.0/8", "12.0.0.0/8"))
+    assert [chain.match for chain in merge_chains((), (first, later, ranges))] == [
+        first.match,
+        ChainMatch(server_names=("c",), prefix_ranges=("10.1.0.0/8", "11.0.0.0/8")),
+        ChainMatch(server_names=("a",), prefix_ranges=("12.0.0.0/8",)),
+    ]
 
 
 @pytest.mark.parametrize(

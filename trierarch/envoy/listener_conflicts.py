@@ -10,14 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 from ipaddress import ip_network
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from trierarch.envoy.filter_chains import ChainMatch, FilterChain, sniffed_http
+from trierarch.envoy.filter_chains import ANY_CONNECTION, ChainMatch, FilterChain, sniffed_http
 from trierarch.envoy.http_connection import HttpConnection
 from trierarch.push.model import PortProtocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+
+_Place: TypeAlias = "tuple[str, tuple[str, ...], str, str]"
+"""Transport protocol, application protocols, range of addresses, server name; each "" or empty for any."""
 
 
 class ListenerClass(Enum):
@@ -124,14 +128,14 @@ def settle(existing: ListenerEntry, newcomer: ListenerEntry, *, http10: bool = F
 
 
 def merge_chains(existing: tuple[FilterChain, ...], incoming: Iterable[FilterChain]) -> tuple[FilterChain, ...]:
-    """Both, without those of `incoming` that would match what another already matches: Envoy refuses such a pair."""
+    """Both, but of `incoming` only what no chain before it matches: Envoy refuses a listener whose chains overlap."""
     merged = list(existing)
-    taken = {_identity(chain.match) for chain in existing}
+    taken = {place for chain in existing for place in _places(chain.match or ANY_CONNECTION)}
     for chain in incoming:
-        identity = _identity(chain.match)
-        if identity not in taken:
-            taken.add(identity)
-            merged.append(chain)
+        match = _untaken(chain.match or ANY_CONNECTION, taken)
+        if match is not None:
+            taken.update(_places(match))
+            merged.append(chain if match == (chain.match or ANY_CONNECTION) else replace(chain, match=match))
     return tuple(merged)
 
 
@@ -152,14 +156,40 @@ def _sniffing(chains: tuple[FilterChain, ...], *, http10: bool) -> tuple[FilterC
     )
 
 
-def _identity(match: ChainMatch | None) -> object:
-    """Matches with equal identities take the same connections. The host bits of a range and `*` mean nothing."""
-    if match is None:
-        match = ChainMatch()
-    names = frozenset(match.server_names) - {"*"}
-    ranges = frozenset(str(ip_network(each, strict=False)) for each in match.prefix_ranges if not _is_any(each))
-    return match.transport_protocol, match.application_protocols, names, ranges
+def _untaken(match: ChainMatch, taken: Collection[_Place]) -> ChainMatch | None:
+    """The match without the server names that are taken at one of its ranges, or else without such ranges."""
+    names, ranges = _names(match), _ranges(match)
+    free = {name: names[name] for name in names if not any(_place(match, one, name) in taken for one in ranges)}
+    if not free:
+        ranges = {one: ranges[one] for one in ranges if not any(_place(match, one, name) in taken for name in names)}
+    if not ranges:
+        return None
+    return replace(match, server_names=_stated(free or names), prefix_ranges=_stated(ranges))
 
 
-def _is_any(prefix: str) -> bool:
-    return prefix.partition("/")[0] == "0.0.0.0"
+def _stated(values: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(filter(None, values.values()))
+
+
+def _places(match: ChainMatch) -> Iterator[_Place]:
+    """All that Envoy looks connections up by to find the chain."""
+    return (_place(match, one, name) for one in _ranges(match) for name in _names(match))
+
+
+def _place(match: ChainMatch, one: str, name: str) -> _Place:
+    return match.transport_protocol, match.application_protocols, one, name
+
+
+def _names(match: ChainMatch) -> dict[str, str]:
+    """Server names by what they mean: letters have no case, and `*` is any, as is none ("")."""
+    return {"" if name == "*" else name.lower(): name for name in match.server_names or ("",)}
+
+
+def _ranges(match: ChainMatch) -> dict[str, str]:
+    """Ranges of addresses by what they mean: bits of hosts say nothing, and 0.0.0.0 is any, as is none ("")."""
+    return {_network(each): each for each in match.prefix_ranges or ("",)}
+
+
+def _network(prefix: str) -> str:
+    anywhere = not prefix or prefix.partition("/")[0] == "0.0.0.0"
+    return "" if anywhere else str(ip_network(prefix, strict=False))

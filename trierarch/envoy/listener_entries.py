@@ -15,7 +15,7 @@ from trierarch.config.hosts import is_ip_address
 from trierarch.envoy.filter_chains import FilterChain, sniffed_http
 from trierarch.envoy.http_connection import HttpConnection, HttpProfile, select_profile
 from trierarch.envoy.http_filters import ResolvedHosts
-from trierarch.envoy.listener_conflicts import CLASSES, ListenerClass, ListenerEntry, settle, stands
+from trierarch.envoy.listener_conflicts import CLASSES, ListenerClass, ListenerEntry, merge_chains, settle, stands
 from trierarch.envoy.outbound_view import select_outbound_view
 from trierarch.envoy.tcp_chains import TcpService, routes_connections, select_tcp_chains
 from trierarch.envoy.virtual_service_index import VirtualServiceIndex
@@ -218,7 +218,7 @@ def _route_name(place: Place, binds: tuple[str, ...]) -> str:
 
 def _tcp_entry(draft: _Draft, place: Place, kind: ListenerClass, cidr: str) -> ListenerEntry:
     view, service, binds = draft.view, place.service, place.binds
-    chains = select_tcp_chains(_tcp_service(view, place, cidr))
+    chains = merge_chains((), select_tcp_chains(_tcp_service(view, place, cidr)))
     if kind is ListenerClass.AUTO:
         shared = binds[0] == view.wildcard
         name = str(place.port.number) if shared else f"{service.hostname}:{place.port.number}"
