@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from trierarch.config.key_sets import JsonWebKeySet, KeyLocation
-    from trierarch.identity.rules import Network
+    from trierarch.identity.rules import IpNetwork
 
 MOST_REDIRECTS = 5
 MOST_ADDRESSES = 4
@@ -57,7 +57,7 @@ _FAILURES = (
 class FetchTerms:
     """Networks that are not to be asked, and a file with certificates that are trusted beside the usual ones."""
 
-    blocked: tuple[Network, ...] = ()
+    blocked: tuple[IpNetwork, ...] = ()
     ca_file: str = ""
 
 
@@ -145,7 +145,7 @@ def _body(response: httpcore.Response) -> bytes:
 class CarefulNetwork(httpcore.AsyncNetworkBackend):
     """Connects to hosts at addresses that may be asked, and reads no more from them than an answer may be long."""
 
-    def __init__(self, blocked: tuple[Network, ...]) -> None:
+    def __init__(self, blocked: tuple[IpNetwork, ...]) -> None:
         self._blocked = blocked
         # Without trio httpcore has a class of this name that is no backend, which is what type checkers see.
         self._network = cast("httpcore.AsyncNetworkBackend", httpcore.TrioBackend())

@@ -32,7 +32,7 @@ class Labelled(Generic[MetricT]):
         return child
 
 
-class Registry(CollectorRegistry):
+class MetricsRegistry(CollectorRegistry):
     """Knows all metrics, and makes them."""
 
     def counter(self, name: str, about: str, *labels: str) -> Counter:
@@ -52,14 +52,14 @@ class Metrics:
     """One registry and everything in it. Attributes are named for what they count."""
 
     def __init__(self) -> None:
-        self.registry = registry = Registry()
+        self.registry = registry = MetricsRegistry()
         self._add_configuration(registry)
         self._add_pushes(registry)
         self._add_streams(registry)
         self._add_actors(registry)
         self._add_identity(registry)
 
-    def _add_configuration(self, new: Registry) -> None:
+    def _add_configuration(self, new: MetricsRegistry) -> None:
         """From a change to the snapshot that has it."""
         self.inbound_updates = new.counter("pilot_inbound_updates", "Changes that came in", "type")
         self.rejected_configs = new.gauge(
@@ -76,7 +76,7 @@ class Metrics:
             "pilot_jwks_resolver_network_fetch_fail", "Key sets of token issuers that were not"
         )
 
-    def _add_pushes(self, new: Registry) -> None:
+    def _add_pushes(self, new: MetricsRegistry) -> None:
         """From the snapshot to the last byte. What every push counts is looked up once for each label."""
         self.memo_lookups = new.counter("trierarch_memo_lookups", "Units of generation that were asked for", "result")
         self.push_triggers = Labelled(new.counter("pilot_push_triggers", "Pushes to proxies by reason", "type"))
@@ -87,7 +87,7 @@ class Metrics:
             new.histogram("pilot_xds_config_size_bytes", "Size of responses", "type", buckets=_SIZES)
         )
 
-    def _add_streams(self, new: Registry) -> None:
+    def _add_streams(self, new: MetricsRegistry) -> None:
         """Who is connected, and what is wrong with what they say."""
         self.connected = new.gauge("pilot_xds", "Connected clients", "version")
         self.expired_nonces = new.counter("pilot_xds_expired_nonce", "Requests with a stale nonce", "type")
@@ -96,7 +96,7 @@ class Metrics:
         self.largest_request = new.gauge("pilot_xds_recv_max", "Largest request in bytes")
         self._largest_request = 0
 
-    def _add_actors(self, new: Registry) -> None:
+    def _add_actors(self, new: MetricsRegistry) -> None:
         """How the program itself is."""
         self.restarts = new.counter("trierarch_actor_restarts", "Restarts of actors", "actor")
         self.contained_errors = new.counter(
@@ -106,7 +106,7 @@ class Metrics:
             "trierarch_collection_seconds", "Pauses for collecting garbage", buckets=_PAUSES
         )
 
-    def _add_identity(self, new: Registry) -> None:
+    def _add_identity(self, new: MetricsRegistry) -> None:
         """The certificate authority's, with the names of istiod's."""
         self.root_expiry = new.gauge(
             "citadel_server_root_cert_expiry_timestamp", "When the first root expires, unix time"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from trierarch.config import scalars
-from trierarch.identity.rules import IssuerRule, Network, parse_jwt_rule, parse_networks
+from trierarch.identity.rules import IpNetwork, IssuerRule, parse_jwt_rule, parse_networks
 from trierarch.push.mesh import Features, KeyFetching
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class Settings:
         flag="--token-keys",
         variable="TRIERARCH_TOKEN_KEYS",
     )
-    trusted_gateways: tuple[Network, ...] = setting(
+    trusted_gateways: tuple[IpNetwork, ...] = setting(
         (), parse_networks, "addresses whose word is believed about clients", variable="TRUSTED_GATEWAY_CIDR"
     )
     xds_auth: bool = setting(True, parse_bool, "xDS over TLS needs a certificate or a token", variable="XDS_AUTH")
@@ -342,7 +342,7 @@ class Settings:
         "after so long the keys of token issuers are fetched again",
         variable="PILOT_JWT_PUB_KEY_REFRESH_INTERVAL",
     )
-    jwks_blocked: tuple[Network, ...] = setting(
+    jwks_blocked: tuple[IpNetwork, ...] = setting(
         (),
         parse_networks,
         "address ranges from which no keys are fetched, beside link-local ones",

@@ -15,7 +15,7 @@ from protocol.wire_reading import DecodeError
 if TYPE_CHECKING:
     from betterproto2 import Message
 
-AnyMessage = TypeVar("AnyMessage", bound="Message")
+MessageT = TypeVar("MessageT", bound="Message")
 
 PREFIX = "type.googleapis.com/"
 """What comes before the full name of a message in its type URL."""
@@ -51,7 +51,7 @@ def pack_encoded(message: type[Message], body: bytes) -> PackedMessage:
     return PackedMessage(type_url=type_url(message), value=body)
 
 
-def unpack(packed: PackedMessage, expected: type[AnyMessage]) -> AnyMessage:
+def unpack(packed: PackedMessage, expected: type[MessageT]) -> MessageT:
     """The message inside an Any. Raises `DecodeError` if it is of another type than the expected one, or malformed."""
     if packed.type_url != type_url(expected):
         raise DecodeError(f"{packed.type_url} where {type_url(expected)} was expected")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Decoder = Callable[..., Message]
 """(data, position, end, message that is there already or None) -> message."""
 
-AnyMessage = TypeVar("AnyMessage", bound=Message)
+MessageT = TypeVar("MessageT", bound=Message)
 
 
 class _Decoders(dict[type[Message], Decoder]):
@@ -37,11 +37,11 @@ class _Decoders(dict[type[Message], Decoder]):
 _DECODERS = _Decoders()
 
 
-def decode(message: type[AnyMessage], data: bytes) -> AnyMessage:
+def decode(message: type[MessageT], data: bytes) -> MessageT:
     """The message that these bytes are. Raises `DecodeError` if they are none of that class."""
     decoder = _DECODERS[message]
     try:
-        return cast("AnyMessage", decoder(data, 0, len(data)))
+        return cast("MessageT", decoder(data, 0, len(data)))
     except wire_reading.MALFORMED as error:
         raise wire_reading.malformed(message.__name__, error) from error
 

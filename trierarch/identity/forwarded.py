@@ -15,7 +15,7 @@ from trierarch.identity.authenticate import Caller, Credentials, Moment, Proof, 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trierarch.identity.rules import Network
+    from trierarch.identity.rules import IpNetwork
 
 HEADER = "x-forwarded-client-cert"
 
@@ -34,7 +34,7 @@ _NAMES = ("uri", "dns")
 class ForwardedAuthenticator:
     """An `Authenticator` that believes gateways in these networks, and on this very host."""
 
-    trusted: tuple[Network, ...]
+    trusted: tuple[IpNetwork, ...]
 
     def __call__(self, shown: Credentials, _: Moment) -> Caller | Unproved:
         """The names of the certificate that the gateway saw."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import TypeAlias
 
-Network: TypeAlias = IPv4Network | IPv6Network
+IpNetwork: TypeAlias = IPv4Network | IPv6Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,6 @@ def parse_jwt_rule(text: str) -> tuple[IssuerRule, ...]:
             raise ValueError('this is not {"issuer": ISSUER, "jwks_uri": URL, "audiences": [AUDIENCE]}')
 
 
-def parse_networks(text: str) -> tuple[Network, ...]:
+def parse_networks(text: str) -> tuple[IpNetwork, ...]:
     """Blocks of addresses such as `10.0.0.0/8`, separated by commas."""
     return tuple(ip_network(each.strip(), strict=False) for each in text.split(",") if each.strip())
