@@ -25,6 +25,7 @@ from protocol.errors import RemoteError
 from protocol.statuses import DEADLINE_EXCEEDED, FAILED_PRECONDITION
 from trierarch.cli.identity_files import CHAIN, KEY, ROOTS, write_identity
 from trierarch.envoy.bootstrap import CONTROL_PLANE_NAME
+from trierarch.identity.pem import write_key
 from trierarch.identity.renewal import seconds_to_renewal
 from trierarch.settings import parse_duration
 
@@ -113,10 +114,7 @@ async def obtain(plan: Plan) -> float:
     try:
         with trio.move_on_after(PATIENCE):
             *chain, roots = decode_response(await call_unary(_call(plan, key), _tls(plan)))
-            pem = key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            )
-            write_identity(plan.folder, key=pem, chain="".join(chain).encode(), roots=roots.encode())
+            write_identity(plan.folder, key=write_key(key), chain="".join(chain).encode(), roots=roots.encode())
             return _note(plan, x509.load_pem_x509_certificate(chain[0].encode()))
     except (OSError, ValueError) as error:
         raise RemoteError(FAILED_PRECONDITION, str(error)) from None
