@@ -137,7 +137,7 @@ def imported_virtual_services(
 
 
 def destination_services(
-    virtual_services: Iterable[ResolvedVirtualService],
+    virtual_services: tuple[ResolvedVirtualService, ...],
     port: ServicePort | None,
     namespace: str,
     services: Services,
@@ -148,12 +148,25 @@ def destination_services(
     """The services that imported virtual services send to, with the ports that they name. `before`: the same for some
     of them, found with the same port and namespace, where the services of all hosts but the `changed` ones were as now.
     """
+    touched = _touched(virtual_services, changed) if changed else frozenset()
     return {
         each: before[each]
-        if each in before and not (changed and any(host in changed for host, _ in each.destinations_for(namespace)))
+        if each in before and each not in touched
         else tuple(_destinations(each, port, namespace, services, derived))
         for each in virtual_services
     }
+
+
+@lru_cache(maxsize=16)
+def _touched(
+    virtual_services: tuple[ResolvedVirtualService, ...], changed: frozenset[str]
+) -> frozenset[ResolvedVirtualService]:
+    """Those that may send to a changed host; where that depends on the caller, it may be any. Remembered, since the
+    scopes of all namespaces ask again.
+    """
+    return frozenset(
+        each for each in virtual_services if each.namespaced or any(host in changed for host, _ in each.destinations)
+    )
 
 
 @lru_cache(maxsize=2)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from trierarch.push.routing import ResolvedVirtualService, VirtualServices
     from trierarch.push.services import Services
     from trierarch.push.steps import Steps
-    from trierarch.push.traffic import DestinationRules, MergedRule
+    from trierarch.push.traffic import DestinationRules, HostRules, MergedRule
 
 UNIX_PREFIX = "unix://"
 
@@ -195,7 +195,7 @@ def build_scope(key: ScopeKey, context: PushContext, previous: SidecarScope | No
     as_before = by_host is before.by_host
     unchanged = as_before and _imported(egress) == _imported(before.egress)
     shadowed = before.memo.shadowed if unchanged else frozenset(_shadowed_keys(egress, by_host))
-    ruling = before.memo.ruling if rules is before.rules else frozenset(_ruling_keys(rules))
+    ruling = before.memo.ruling if rules is before.rules else _ruling_keys(tuple(rules.values()))
     made = {**before.memo.derived, **derived.made} if as_before else derived.made
     return SidecarScope(
         key=key,
@@ -317,22 +317,22 @@ def _rules(
     old = before.memo.inputs
     if old is not None and old.destination_rules is now and by_host is before.by_host and old.mesh is inputs.mesh:
         return before.rules
-    steady: dict[str, bool] = {}
-    rules: dict[str, tuple[MergedRule, ...]] = {}
-    for host, service in by_host.items():
-        of = service.namespace
-        if of not in steady:
-            path = lookup_path(now, namespace, of, root)
-            steady[of] = old is not None and path == lookup_path(
-                old.destination_rules, namespace, of, old.mesh.root_namespace
-            )
-        present = before.rules.get(host, ())
-        if not steady[of] or before.by_host.get(host) is not service:
-            found = find_rules(now, namespace, of, host, root)
-            present = present if present == found else found
-        if present:
-            rules[host] = present
-    return kept(before.rules, rules)
+    paths = {of: lookup_path(now, namespace, of, root) for of in {service.namespace for service in by_host.values()}}
+    steady = frozenset() if old is None else _steady(paths, old)
+    known = before.rules
+    found = {
+        host: find_rules(now, namespace, service.namespace, host, root)
+        for host, service in by_host.items()
+        if service.namespace not in steady or before.by_host.get(host) is not service
+    }
+    rules = {host: present for host in by_host if (present := found[host] if host in found else known.get(host))}
+    return kept(known, rules)
+
+
+def _steady(paths: Mapping[str, tuple[HostRules, ...]], old: ScopeInputs) -> frozenset[str]:
+    """Namespaces whose services' rules are found on the same path as before."""
+    before, namespace, root = old.destination_rules, old.key.namespace, old.mesh.root_namespace
+    return frozenset(of for of, path in paths.items() if path == lookup_path(before, namespace, of, root))
 
 
 def _registry_only(inputs: ScopeInputs) -> bool:
@@ -381,11 +381,10 @@ def _namespaces(inputs: ScopeInputs, by_host: Mapping[str, Service]) -> Iterator
     yield from {service.namespace for service in by_host.values()}
 
 
-def _ruling_keys(rules: Mapping[str, tuple[MergedRule, ...]]) -> Iterator[ConfigKey]:
-    """Keys of the objects behind the rules."""
-    for each in rules.values():
-        for rule in each:
-            yield from (config_key(source.key) for source in rule.sources)
+@lru_cache(maxsize=64)
+def _ruling_keys(rules: tuple[tuple[MergedRule, ...], ...]) -> frozenset[ConfigKey]:
+    """Keys of the objects behind the rules. Remembered, since the scopes of all namespaces ask again."""
+    return frozenset(config_key(source.key) for each in rules for rule in each for source in rule.sources)
 
 
 def config_key(key: ObjectKey) -> ConfigKey:
