@@ -28,6 +28,7 @@ TO_A = "route: [{destination: {host: a}}]"
         ("{route: [{destination: {host: a, port: {}}}]}", ".route[0].destination.port.number"),
         ("{route: [{destination: {host: a}}, {destination: {host: b}}]}", ".route"),
         ("{route: [{destination: {host: a}, weight: 1}, {destination: {host: b}, weight: -1}]}", ".route[1].weight"),
+        (f"{{route: [{', '.join(['{destination: {host: a}, weight: 2147483647}'] * 3)}]}}", ".route"),
         (f"{{{TO_A}, timeout: 0.5ms}}", ".timeout"),
         (f"{{{TO_A}, timeout: 1.0005s}}", ".timeout"),
         (f"{{{TO_A}, match: [{{uri: {{regex: '('}}}}]}}", ".match[0].uri.regex"),
@@ -125,6 +126,18 @@ def test_destination_rules(spec: str, path: str):
         (
             '{loadBalancer: {consistentHash: {httpCookie: {name: a, path: "/\\n"}}}}',
             ".loadBalancer.consistentHash.httpCookie.path",
+        ),
+        *(
+            (
+                f"{{loadBalancer: {{consistentHash: {{useSourceIp: true, {algorithm}}}}}}}",
+                f".loadBalancer.consistentHash.{path}",
+            )
+            for algorithm, path in {
+                "maglev: {tableSize: 65536}": "maglev.tableSize",
+                "maglev: {tableSize: 5000077}": "maglev.tableSize",
+                "ringHash: {minimumRingSize: 8388609}": "ringHash.minimumRingSize",
+                "minimumRingSize: 8388609": "minimumRingSize",
+            }.items()
         ),
         ("{loadBalancer: {warmup: {duration: 1s, aggression: 0.5}}}", ".loadBalancer.warmup.aggression"),
         (

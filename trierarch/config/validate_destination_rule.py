@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import TYPE_CHECKING
 
 from trierarch.config.checks import (
@@ -28,6 +29,8 @@ from trierarch.config.destination_rule import (
     HashHttpCookie,
     HashHttpHeader,
     HashQueryParameter,
+    Maglev,
+    RingHash,
 )
 from trierarch.config.hosts import is_ip_address
 from trierarch.config.validate_locality import check_locality, check_zone_aware
@@ -48,6 +51,9 @@ if TYPE_CHECKING:
         Warmup,
     )
     from trierarch.config.objects import ConfigObject
+
+
+_LARGEST_TABLE, _LARGEST_RING = 5_000_011, 8 * 1024 * 1024
 
 
 def check_destination_rule(subject: ConfigObject[DestinationRule]) -> Complaints:
@@ -157,6 +163,7 @@ def _check_load_balancer(path: str, balancer: LoadBalancer | None, outlier: Outl
 
 
 def _check_hash(path: str, consistent: ConsistentHash) -> Complaints:
+    yield from _check_table(path, consistent)
     match consistent.key:
         case None:
             yield Violation(path, "what is hashed is missing", "such as httpHeaderName or useSourceIp")
@@ -170,6 +177,27 @@ def _check_hash(path: str, consistent: ConsistentHash) -> Complaints:
             yield Violation(f"{path}.httpQueryParameterName", "the name of the parameter is missing")
         case _:
             return
+
+
+def _check_table(path: str, consistent: ConsistentHash) -> Complaints:
+    """Sizes that Envoy takes; there would be no cluster otherwise."""
+    match consistent.algorithm:
+        case Maglev(table_size=size):
+            if size > _LARGEST_TABLE or not _is_prime(size):
+                hint = f"a prime up to {_LARGEST_TABLE}, such as 65537"
+                yield Violation(f"{path}.maglev.tableSize", f"{size} is not possible", hint)
+            return
+        case RingHash(minimum_ring_size=size):
+            here = f"{path}.ringHash.minimumRingSize"
+        case None:
+            here, size = f"{path}.minimumRingSize", consistent.minimum_ring_size
+    if size > _LARGEST_RING:
+        yield Violation(here, f"{size} is more than {_LARGEST_RING}")
+
+
+def _is_prime(number: int) -> bool:
+    """Also of 0, which stands for a size that is not stated."""
+    return number == 0 or (number > 1 and all(number % factor for factor in range(2, isqrt(number) + 1)))
 
 
 def _check_cookie(path: str, cookie: HashHttpCookie) -> Complaints:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from trierarch.config.virtual_service import HttpMatch, HttpRouteDestination, RouteDestination, TcpMatch, TlsMatch
 
 
+_MOST_WEIGHT = 2**32 - 1
+"""Envoy counts no further, and would refuse all routes of the port."""
+
+
 def check_destination(path: str, destination: Destination | None) -> Complaints:
     """A destination has a host, and if it names a port or a subset these are names that exist."""
     if destination is None:
@@ -44,6 +48,8 @@ def check_weighted(path: str, routes: Sequence[HttpRouteDestination | RouteDesti
             yield Violation(f"{path}[{index}].weight", f"{route.weight} is negative")
     if len(routes) > 1 and all(route.weight == 0 for route in routes):
         yield Violation(path, "the weights add up to 0", "give each destination its share as weight")
+    if sum(route.weight for route in routes) > _MOST_WEIGHT:
+        yield Violation(path, f"the weights add up to more than {_MOST_WEIGHT}", "shares of 100 do")
 
 
 def check_source(path: str, match: HttpMatch | TlsMatch | TcpMatch) -> Complaints:
