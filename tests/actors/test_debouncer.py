@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 import trio
-from structlog.testing import capture_logs
 from trio.testing import wait_all_tasks_blocked
 
 from actors import debouncer
@@ -18,13 +17,6 @@ from trierarch.config.store import ConfigView
 from trierarch.push.causes import Cause, Causes, ChangeEvent
 from trierarch.push.debounce import DebounceOptions
 from trierarch.settings import Settings
-
-
-@pytest.fixture(autouse=True)
-def lines():
-    """What was logged."""
-    with capture_logs() as captured:
-        yield captured
 
 
 @pytest.fixture

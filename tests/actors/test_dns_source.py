@@ -6,7 +6,6 @@ from functools import partial
 
 import pytest
 import trio
-from structlog.testing import capture_logs
 from trio.testing import wait_all_tasks_blocked
 
 from actors import dns_source
@@ -14,13 +13,6 @@ from actors.dns_source import MOST_NAMES, PATIENCE, REFRESH, RETRY, Names
 from actors.mailbox import Mailbox
 from actors.messages import NamesWanted, ResendAll
 from trierarch.config.resolved_names import key_of
-
-
-@pytest.fixture(autouse=True)
-def lines():
-    """What was logged."""
-    with capture_logs() as captured:
-        yield captured
 
 
 class Resolver:

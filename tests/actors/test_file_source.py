@@ -13,7 +13,6 @@ from types import SimpleNamespace
 
 import pytest
 import trio
-from structlog.testing import capture_logs
 
 from actors import file_source
 from actors.file_source import SourceMissing, plan_sources
@@ -74,13 +73,6 @@ class Reception:
         """Take messages until some finding says this."""
         while not any(part in each.reason for each in self.findings):
             await self.next()
-
-
-@pytest.fixture(autouse=True)
-def lines():
-    """What was logged."""
-    with capture_logs() as captured:
-        yield captured
 
 
 @pytest.fixture

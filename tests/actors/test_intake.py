@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 import trio
-from structlog.testing import capture_logs
 from trio.testing import wait_all_tasks_blocked
 
 from actors import intake
@@ -19,13 +18,6 @@ from actors.metrics import Metrics
 from trierarch.config.findings import Rejected, Remark
 from trierarch.config.objects import ConfigObject, ObjectKey, Origin
 from trierarch.push.causes import ChangeEvent
-
-
-@pytest.fixture(autouse=True)
-def lines():
-    """What was logged."""
-    with capture_logs() as captured:
-        yield captured
 
 
 @pytest.fixture

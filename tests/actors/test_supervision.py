@@ -6,7 +6,6 @@ from functools import partial
 
 import pytest
 import trio
-from structlog.testing import capture_logs
 
 from actors.factory import open_factory
 from actors.static_supervisor import IntensityExceeded, supervise
@@ -99,13 +98,6 @@ def stage():
 def handle():
     """A handle for the tree of a test."""
     return SupervisorHandle()
-
-
-@pytest.fixture(autouse=True)
-def lines():
-    """What was logged during the test."""
-    with capture_logs() as captured:
-        yield captured
 
 
 def tree(*children, strategy=Strategy.ONE_FOR_ONE, intensity=3, period=60.0, name="root"):

@@ -1,5 +1,5 @@
 """The fixtures of tests with real processes."""
 
-from tests.e2e.conftest import envoy, pytest_runtest_makereport, shop
+from tests.e2e.conftest import clients, envoy, pytest_runtest_makereport, shop
 
-__all__ = ["envoy", "pytest_runtest_makereport", "shop"]
+__all__ = ["clients", "envoy", "pytest_runtest_makereport", "shop"]

@@ -12,7 +12,6 @@ from tests.chaos.watching import (
     edit,
     is_back,
     kill,
-    unnoticed,
     wait_for_cause,
     wait_for_clients,
     wait_for_traffic,
@@ -36,14 +35,6 @@ PAIRS = (
     ("push_scheduler", "connections"),
     ("intake", "grpc"),
 )
-
-
-@pytest.fixture
-def clients(shop, envoy):
-    """Both clients' sidecars under load."""
-    sidecars = shop.add_clients(envoy)
-    with unnoticed(*sidecars):
-        yield sidecars
 
 
 @pytest.mark.parametrize("name", [*PIPELINE, *STREAMS_END, "debug"])

@@ -8,17 +8,9 @@ import time
 import pytest
 
 from examples.shop.processes import wait_until
-from tests.chaos.watching import edit, unnoticed, wait_for_clients, wait_for_traffic
+from tests.chaos.watching import edit, wait_for_clients, wait_for_traffic
 
 pytestmark = pytest.mark.chaos
-
-
-@pytest.fixture
-def clients(shop, envoy):
-    """Both clients' sidecars under load."""
-    sidecars = shop.add_clients(envoy)
-    with unnoticed(*sidecars):
-        yield sidecars
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from examples.shop.processes import tails
+from tests.chaos.watching import unnoticed
 from tests.e2e.shops import open_shop
 
 
@@ -27,6 +28,14 @@ def shop(tmp_path):
     """A shop of its own for one test; actors may be killed."""
     with open_shop(tmp_path, "--allow-kill") as shop:
         yield shop
+
+
+@pytest.fixture
+def clients(shop, envoy):
+    """Both clients' sidecars under load, of which nothing may be noticed."""
+    sidecars = shop.add_clients(envoy)
+    with unnoticed(*sidecars):
+        yield sidecars
 
 
 @pytest.hookimpl(wrapper=True)

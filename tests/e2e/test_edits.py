@@ -9,7 +9,7 @@ import pytest
 
 from examples.shop.processes import wait_until
 from tests.chaos.load import Load
-from tests.chaos.watching import unnoticed, wait_for_traffic
+from tests.chaos.watching import wait_for_traffic
 from tests.e2e.envoy_admin import read_clusters, read_statistics
 
 pytestmark = pytest.mark.envoy
@@ -28,14 +28,6 @@ ports: [{{name: http, port: 8081}}]
 endpoints: [{{addresses: [{address}], conditions: {{ready: true}}}}]
 """
 """A service with one endpoint."""
-
-
-@pytest.fixture
-def clients(shop, envoy):
-    """Both clients' sidecars under load."""
-    sidecars = shop.add_clients(envoy)
-    with unnoticed(*sidecars):
-        yield sidecars
 
 
 def test_two_edits_ten_milliseconds_apart(shop, clients):
