@@ -32,7 +32,7 @@ log = get_logger("authentication")
 
 @dataclass(slots=True)
 class KeyRing:
-    """The keys of one issuer, as they were had last. `problem`: why they could not be had now, or ""."""
+    """The keys of one issuer, as they were known last. `problem`: why they could not be obtained now, or ""."""
 
     rule: IssuerRule
     keys: TokenKeys = ()

@@ -58,7 +58,7 @@ EVENTS: Mapping[str, str] = {
     "placement_failed": "A proxy's view cannot be found in a snapshot: a bug. It keeps what it has, or is sent away.",
     # identity
     "authority_adopted": "A certificate authority is in force: its signer, until when, and how many roots are trusted.",
-    "authority_rejected": "The authority's files are not gone by; `reason` says why. What was in force stays.",
+    "authority_rejected": "The authority's files are not used; `reason` says why. What was in force stays.",
     "root_in_memory": "The root of the mesh was made just now and will end with this process.",
     "certificate_signed": "A workload got a certificate: its `identities`, `serial`, until when, and for which proof.",
     "signing_failed": "A certificate could not be signed: a bug. Whoever asked was told.",
@@ -71,7 +71,7 @@ EVENTS: Mapping[str, str] = {
     "certificate_refused": "The certificate authority would not issue a client's certificate; it is asked again.",
     "impersonation_refused": "A caller asked for somebody else's certificate and may not; `reason` says why.",
     "token_keys_read": "The keys of an issuer of tokens were read, and are others than before.",
-    "token_keys_unread": "The keys of an issuer of tokens cannot be had; those that were had last stay.",
+    "token_keys_unread": "The keys of an issuer of tokens cannot be obtained; those known before stay.",
     "caller_unauthenticated": "A caller could not prove who it is; `reason` joins what each authenticator missed.",
     # streams
     "xds_opened": "A port for xDS is open: the first snapshot is built; if `encrypted`, with a certificate.",

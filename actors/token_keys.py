@@ -3,7 +3,7 @@
 Owns: the `KeyRing`s, which outlive it; whoever verifies tokens reads them.
 Receives: nothing; it looks now and then.
 Sends: nothing.
-Dies when: nothing known. Keys that cannot be had are logged, and those that were had last stay.
+Dies when: nothing known. A failure is logged, and the keys known before stay.
 Recovers by: reading and fetching everything again.
 """
 

@@ -200,10 +200,10 @@ IDENTITY = (
     Row("characters of a token", f"{tokens.LONGEST_TOKEN:,}", "`UNAUTHENTICATED`"),
     Row("keys of one issuer of tokens", f"{tokens.MOST_KEYS}", "not looked at"),
     Row("characters of a forwarded client certificate", f"{forwarded.LONGEST:,}", "`UNAUTHENTICATED`"),
-    Row("file of a certificate authority", size(authority_files.LARGEST), "not gone by; what was in force stays"),
+    Row("file of a certificate authority", size(authority_files.LARGEST), "not used; what was in force stays"),
 )
 KEYS = (
-    Row("answer to a fetch of keys", size(key_sets.LONGEST_BODY), "no keys; those that were had stay"),
+    Row("answer to a fetch of keys", size(key_sets.LONGEST_BODY), "no keys; those known before stay"),
     Row("time that it may take", seconds(request_authentication.PATIENCE), "no keys, unless the rule has another time"),
     Row("the same, whatever a rule says", seconds(jwks_source.LONGEST_PATIENCE), "no keys"),
     Row("redirects", f"{key_fetching.MOST_REDIRECTS}", "no keys"),

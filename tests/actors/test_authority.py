@@ -201,7 +201,7 @@ async def test_of_two_that_make_a_root_at_once_one_wins(start, tmp_path):
 
 
 async def test_another_process_may_have_renewed_the_root(start, tmp_path):
-    """What lies in the folder is gone by: it was kept before it was used."""
+    """What lies in the folder is used: it was kept before it was used."""
     old = own_root()
     authority.keep(tmp_path / "ca", old, replaces=True)
     running = await start(Kept(tmp_path / "ca"))

@@ -1,4 +1,4 @@
-"""Authorities in files: both layouts, what is wrong with others, and which changes are gone by."""
+"""Authorities in files: both layouts, what is wrong with others, and which changes are accepted."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_what_is_no_token(text):
 
 
 def test_no_keys_believe_nobody():
-    """Before an issuer's keys were had, its tokens are not believed."""
+    """Before an issuer's keys are known, its tokens are not believed."""
     assert "key is not known" in reason(token(), known=())
 
 
