@@ -127,6 +127,14 @@ def test_of_two_resources_with_one_name_the_first_is_kept():
     assert [resource.body for resource in built] == [b"1"]
 
 
+def test_names_are_unique_in_a_set_too():
+    """A later part goes without what an earlier one has a name of; that it does changes no part that others share."""
+    cache = PartCache()
+    built = _build(_snapshot(1, (("own", "theirs"), ("a", "1"))), cache=cache)
+    assert [(resource.name, resource.body) for resource in built] == [("own", b"theirs"), ("a", b"1")]
+    assert list(_build(_snapshot(2, (("a", "1"),)), cache=cache).parts[1].names) == ["own"]
+
+
 def test_a_plan_cannot_read_what_it_does_not_declare():
     """Else a part would be taken for the one before though something that it was made from has changed."""
     table = (OutboundPart("pairs", lambda _key, _scope, context: context.services, BODIES),)

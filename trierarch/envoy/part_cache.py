@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from protocol.xds.resources import Part, Resource, ResourceSet, build_resource
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable, Iterable, Iterator
 
 
 class PartCache:
@@ -47,10 +47,10 @@ class PartCache:
         return part
 
     def chain(self, parts: tuple[Part, ...]) -> ResourceSet:
-        """The one set made of these parts."""
+        """The one set made of these parts. Of two resources with one name the first is kept, as within a part."""
         found = self._sets.get(parts)
         if found is None:
-            found = self._sets[parts] = ResourceSet(*parts)
+            found = self._sets[parts] = ResourceSet(*_apart(parts))
         return found
 
     def join(self, name: str, pieces: tuple[bytes, ...]) -> Resource:
@@ -60,3 +60,12 @@ class PartCache:
         if found is None:
             found = self._joined[key] = build_resource(name, b"".join(pieces))
         return found
+
+
+def _apart(parts: Iterable[Part]) -> Iterator[Part]:
+    """The parts, each without what one before it has a name of: a Sidecar may bind what is listened on anyway."""
+    taken: set[str] = set()
+    for part in parts:
+        fresh = taken.isdisjoint(part.names)
+        yield part if fresh else Part(each for name, each in part.resources.items() if name not in taken)
+        taken |= part.names
