@@ -88,7 +88,7 @@ MOST_KEY_SETS = 10_000
 """The same for places from which keys are fetched."""
 
 ADMITTED = 24
-"""First configurations that are under way at a time (architecture.md §4)."""
+"""First configurations that are under way at a time."""
 
 
 class StartSource(Protocol):

@@ -3,7 +3,7 @@
     python bench/longest_step.py [--services 1000] [--proxies 40] [--show 12]
 
 Everything runs in one thread, so whoever computes holds everybody: a step may take 5 ms of CPU time, garbage collection
-apart (architecture.md §4). Proxies of all namespaces connect, and then objects of every kind change. A step is shown
+apart. Proxies of all namespaces connect, and then objects of every kind change. A step is shown
 with the places where it began and ended. Garbage is collected as in production, by an actor of its own, which waits for
 a rest; a pass may stop everything for 10 ms.
 """

@@ -4,7 +4,7 @@
 
 The first proxies pay for the resources, which all share. Each further one adds its session, its actor and its mailbox
 here, and a client's part, which in production is a socket and an HTTP/2 connection (bench/fanout.py shows those). Both
-together may be 80 KB (architecture.md §5). The memory is what this process has resident.
+together may be 80 KB. The memory is what this process has resident.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python bench/snapshot.py [--services 100 1000] [--rounds 30]
 
 Prints milliseconds of this thread's CPU time (median and worst of the rounds), the longest time between two yields
-apart from garbage collection, and the budgets of architecture.md §5: a VirtualService or DestinationRule 10 ms, an
+apart from garbage collection, and the budgets: a VirtualService or DestinationRule 10 ms, an
 endpoint 2 ms, a verdict 0.1 ms. Scopes are those of a namespace without a Sidecar, which import everything.
 """
 

@@ -3,8 +3,8 @@
     python bench/splice.py
 
 Each number is the best of some rounds, in milliseconds of CPU time. "first": for the first of all streams that are sent
-the same; the others share its blocks. The budgets of a difference and of joining are those seen in a trial
-(architecture.md §5); the others are what a first configuration may cost altogether, and a push to one more proxy.
+the same; the others share its blocks. The budgets of a difference and of joining are those seen in a trial;
+the others are what a first configuration may cost altogether, and a push to one more proxy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Admission of first configurations (architecture.md §4)."""
+"""Admission of first configurations."""
 
 from __future__ import annotations
 

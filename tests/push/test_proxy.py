@@ -113,7 +113,7 @@ def test_metadata_of_the_wrong_type(key, value):
     ],
 )
 def test_capabilities(extensions, metadata, istio, secrets):
-    """What a proxy lists, else what its version implies; where its certificates come from (architecture.md §2)."""
+    """What a proxy lists, else what its version implies; where its certificates come from."""
     found = proxy(extensions=extensions, **metadata).capabilities
     assert (found.istio, found.secrets) == (istio, secrets)
 

@@ -1,4 +1,4 @@
-"""The push queue: places, merging, credits (xds-server.md §3, architecture.md §4)."""
+"""The push queue: places, merging, credits (xds-server.md §3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Admission`: how many clients get their first configuration at a time (architecture.md §4).
+"""`Admission`: how many clients get their first configuration at a time.
 
 A first configuration is megabytes. Serving a thousand newcomers at once serves every one of them last; so they are
 admitted in the order in which they came, a few at a time. A place is free again when its client has acknowledged what

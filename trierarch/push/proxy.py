@@ -51,7 +51,7 @@ class Interception(StrEnum):
 
 
 class SecretSource(StrEnum):
-    """Where the proxy gets certificates from. NONE means: no TLS context at all is sent (architecture.md §2)."""
+    """Where the proxy gets certificates from. NONE means: no TLS context at all is sent."""
 
     AGENT = "agent"
     ADS = "ads"
@@ -256,7 +256,7 @@ def _tracing(metadata: NodeMetadata) -> TracingSettings | None:
 
 
 def _capabilities(extensions: tuple[str, ...] | None, metadata: NodeMetadata, *, delta: bool) -> Capabilities:
-    """What a proxy can take: what it lists, else what its version implies (architecture.md §2)."""
+    """What a proxy can take: what it lists, else what its version implies."""
     istio = bool(metadata.text("ISTIO_VERSION")) if extensions is None else ISTIO_EXTENSION in extensions
     return Capabilities(
         istio=istio,

@@ -1,6 +1,6 @@
 """View keys: everything about a proxy that may influence what it is sent, by value, so that equal proxies share.
 
-Two keys, because otherwise every workload would be a view of its own (architecture.md §5.3): the outbound key (what it
+Two keys, because otherwise every workload would be a view of its own: the outbound key (what it
 may call, shared by most proxies of a namespace) and the inbound key (what it serves itself). `select_view` makes both
 from a proxy and a snapshot; it is asked again when a snapshot may have changed the answer.
 """
