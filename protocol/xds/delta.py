@@ -6,9 +6,9 @@ holds decides: `CASES` is that table. A response holds what is new and names wha
 
 Of a wildcard type every client is sent everything, whatever it names (§6.15). For such a type
 
-- "changed" (case 4c) means: it asks for "*" or for a name that it was not sent, or takes back a name that an answer was
-  given to: of that it must hear whether the wildcard still holds it. Taking back a name that came by the wildcard alone
-  is no change here, while istiod answers it with everything;
+- "changed" (case 4c) means: it asks for "*" or for a name that it was not sent, or takes back a name that it asked for
+  and was sent: of that it must hear whether the wildcard still holds it. Taking back a name that came by the wildcard
+  alone is no change here, while istiod answers it with everything;
 - names asked for or declared that do not exist are answered as removed: so the deletions of a reconnect are told.
 
 Versions are digests of the bytes. So, other than with istiod, the answer to a reconnect leaves out what its client
@@ -88,8 +88,14 @@ class Turn:
 
     @property
     def owed(self) -> Owed:
-        """The answer to this request: all that it names, what its client holds already too (§6.10)."""
-        return Owed(names=less(self.wants, self.drops, WILDCARDS), declared=self.request.initial)
+        """The answer to this request: all that it names, what its client holds already too (§6.10).
+
+        A "*" alone says no more of a leaf type than that its client wants to hear of all its names again.
+        """
+        names = less(self.wants, self.drops, WILDCARDS)
+        if self.watch is not None and not (names or self.drops or self.rules.wildcard):
+            names = self.watch.names
+        return Owed(names=names, declared=self.request.initial)
 
 
 def receive(rules: TypeRules, watch: Watch | None, request: Request) -> Outcome:
@@ -155,7 +161,7 @@ def _deferring(watch: Watch | None, request: DeltaRequest) -> Watch | None:
 
 def _take(turn: Turn) -> Outcome:
     watch, events = _acknowledged(turn)
-    return Outcome(watch=watch, events=events)
+    return Outcome(watch=renamed(watch, less(watch.names, turn.drops)), events=events)
 
 
 def _answer(turn: Turn) -> Outcome:
@@ -183,7 +189,8 @@ def _answered(watch: Watch, events: tuple[Event, ...], turn: Turn, *, first: boo
 def _is_unchanged(turn: Turn) -> bool:
     watch = turn.watching
     if turn.rules.wildcard:
-        return all(watch.sent.get(name) is not None for name in turn.wants) and not turn.drops & watch.names
+        taken_back = turn.drops & watch.names
+        return all(map(watch.sent.get, turn.wants)) and not any(map(watch.sent.get, taken_back))
     return turn.wants <= watch.names and not turn.drops & watch.names
 
 
@@ -210,7 +217,8 @@ def offer(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Offer | Non
     if not (sent or removed or answer):
         return None
     told = (*sent.names, frozenset(removed)) if removed else sent.names
-    return Offer(sent=sent, removed=removed, warming=sent.names, told=told, whole=bool(new))
+    anew = watch.owed is not None and not watch.owed.declared
+    return Offer(sent=sent, removed=removed, warming=sent.names, anew=anew, told=told, whole=bool(new))
 
 
 def _select(rules: TypeRules, watch: Watch, new: Difference, resources: ResourceSet) -> Selection:

@@ -198,7 +198,7 @@ class AdsSession:
 
     def _warming(self, type_url: str, made: Offer) -> Mapping[str, Watch]:
         """What belongs to something just sent is due in the types that follow, whatever its bytes."""
-        return {url: due_with(watch, self.types[url], made.warming) for url, watch in self._followers(type_url)}
+        return {url: due_with(watch, self.types[url], made) for url, watch in self._followers(type_url)}
 
 
 def _build_response(type_url: str, version: str, nonce: str, made: Offer, buffers: tuple[bytes, ...]) -> Response:

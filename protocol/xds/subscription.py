@@ -135,7 +135,8 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What a response will hold. `warming`: names whose followers are due now.
+    """What a response will hold. `warming`: names whose followers are due now; `anew`: all followers are, those of none
+    of its names too, for a delta client has asked for it anew (§6.10).
 
     `told`: names of which a client in doubt would have to be told again. `whole`: it makes up for a NACK.
     """
@@ -143,6 +144,7 @@ class Offer:
     sent: Selection
     removed: tuple[str, ...] = ()
     warming: tuple[frozenset[str], ...] = ()
+    anew: bool = False
     told: tuple[frozenset[str], ...] = ()
     whole: bool
 
@@ -220,14 +222,14 @@ def reminded(watch: Watch, *names: frozenset[str]) -> Watch:
     return watch if due == watch.due else replace(watch, due=due)
 
 
-def due_with(watch: Watch, rules: TypeRules, owners: tuple[frozenset[str], ...]) -> Watch:
-    """Send what belongs to these names of the type that is followed, changed or not.
+def due_with(watch: Watch, rules: TypeRules, owners: Offer) -> Watch:
+    """Send what belongs to what is sent of the type that is followed, changed or not.
 
     A client may have dropped what came before its owner: then only the set that it was offered tells what belongs.
     """
     if rules.owner is None:
-        return reminded(watch, *owners)
-    sent = NO_NAMES.union(*owners)
+        return reminded(watch, watch.names) if owners.anew else reminded(watch, *owners.warming)
+    sent = NO_NAMES.union(*owners.warming)
     belonging = frozenset(each.name for each in watch.sent if rules.owner(each.name) in sent)
     return replace(watch, due=watch.due | belonging) if belonging else watch
 

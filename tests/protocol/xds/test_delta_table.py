@@ -108,6 +108,8 @@ def test_what_the_case_does(type_url, state, nonce, names, number):
     turn, outcome = take_turn(type_url, state, nonce, names)
     kinds = [type(event) for event in outcome.events]
     wanted = turn.wants - turn.drops - {"*"}
+    if names == "+*" and turn.watch and not turn.rules.wildcard:
+        wanted = turn.watch.names  # a leaf type has no wildcard: all that is watched is told again
     answered = [Asked] if wanted or turn.rules.wildcard else []
     acked = [Acked] if nonce == "last" else []
     match number:
