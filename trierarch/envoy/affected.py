@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from trierarch.envoy.types import TYPE_RULES
@@ -29,6 +30,7 @@ def urls_by_themselves(request: PushRequest, view: View) -> frozenset[str]:
     return _urls(types_by_themselves(request, view))
 
 
+@lru_cache(maxsize=64)
 def _urls(shorts: tuple[str, ...]) -> frozenset[str]:
     return frozenset(_URLS[short] for short in shorts if short in _URLS)
 

@@ -5,6 +5,7 @@ Only for Istio's proxy: a stock Envoy has no use for either, and would reject th
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from protocol.proto.envoy.config.cluster.v3 import Filter
@@ -62,7 +63,8 @@ def _services(services: Iterable[Service]) -> list[Plain]:
     return [{"host": service.hostname, "name": service.name, "namespace": service.namespace} for service in services]
 
 
+@cache
 def exchange_filter() -> Filter:
-    """The upstream filter that exchanges peer metadata on TCP."""
+    """The upstream filter that exchanges peer metadata on TCP. One object for all clusters."""
     exchange = metadata_exchange()
     return Filter(name=exchange.name, typed_config=exchange.typed_config)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from protocol.proto.envoy.config.listener.v3 import Filter
 from protocol.proto.udpa.type.v1 import TypedStruct
 from trierarch.envoy.packing import pack, struct
@@ -10,8 +12,9 @@ ISTIO_METADATA_EXCHANGE = "istio.metadata_exchange"
 _METADATA_EXCHANGE = "type.googleapis.com/envoy.tcp.metadataexchange.config.MetadataExchange"
 
 
+@cache
 def metadata_exchange() -> Filter:
-    """Exchanges who the peers are on plain TCP, when both have agreed to it by ALPN."""
+    """Exchanges who the peers are on plain TCP, when both have agreed to it by ALPN. One object for all chains."""
     settings = struct({"enable_discovery": True, "protocol": "istio-peer-exchange"})
     exchange = TypedStruct(type_url=_METADATA_EXCHANGE, value=settings)
     return Filter(name=ISTIO_METADATA_EXCHANGE, typed_config=pack(exchange))

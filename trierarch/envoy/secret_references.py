@@ -6,6 +6,8 @@ its own from us and reads files itself.
 
 from __future__ import annotations
 
+from functools import cache
+
 from protocol.proto.envoy.config.core.v3 import (
     AggregatedConfigSource,
     ApiConfigSource,
@@ -41,8 +43,9 @@ when anything in that folder is put in its place.
 _ADS = AggregatedConfigSource()
 
 
+@cache
 def workload_secret(name: str, source: SecretSource) -> SdsSecretConfig:
-    """The workload's own certificate or its roots. Envoy waits for them as long as it takes."""
+    """The workload's own certificate or its roots, one object for all. Envoy waits for them as long as it takes."""
     match source:
         case SecretSource.AGENT:
             config = _agent()

@@ -8,6 +8,7 @@ at an original destination, all endpoints must speak mTLS for it to be used. A p
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.proto.envoy.config.cluster.v3 import Cluster, ClusterTransportSocketMatch
@@ -298,6 +299,7 @@ def _tls_socket(context: UpstreamTlsContext) -> TransportSocket:
     return TransportSocket(name=TLS_SOCKET, typed_config=pack(context))
 
 
+@cache
 def _raw_socket(name: str) -> TransportSocket:
     return TransportSocket(name=name, typed_config=pack(RawBuffer()))
 
