@@ -32,6 +32,9 @@ _ONLY_RE2 = (
     (r"\(\?[imsU]*(?:-[imsU]+)?:", "(?:"),
 )
 
+_TOKEN = re.compile(r"\\.|\{(\d+)(?:,(\d*))?\}|.", re.DOTALL)
+"""An escape, a number of repetitions, or a letter."""
+
 
 def fault_of_regex(expression: str) -> str:
     """What is wrong with the expression, or "" if nothing is."""
@@ -40,8 +43,7 @@ def fault_of_regex(expression: str) -> str:
     for pattern, reason in _ONLY_PYTHON:
         if re.search(pattern, bare):
             return reason
-    counts = re.findall(r"\{(\d+)(?:,(\d*))?\}", bare)
-    if any(int(count[:6]) > MAX_REPEAT for pair in counts for count in pair if count):
+    if _most_repetitions(bare) > MAX_REPEAT:
         return f"repeated more than {MAX_REPEAT} times"
     for pattern, stand_in in _ONLY_RE2:
         expression = re.sub(pattern, stand_in, expression, flags=re.DOTALL)
@@ -50,3 +52,21 @@ def fault_of_regex(expression: str) -> str:
     except (re.error, OverflowError, RecursionError) as fault:
         return str(fault)
     return ""
+
+
+def _most_repetitions(bare: str) -> int:
+    """How often anything is repeated at most; a repetition within another multiplies, as RE2 counts."""
+    inside, group = [1], 1
+    for token in _TOKEN.finditer(bare):
+        match token[0]:
+            case "(":
+                inside.append(1)
+                continue
+            case ")" if len(inside) > 1:
+                group = inside.pop()
+            case _ if token[1]:
+                group *= max(int(count[:6]) for count in token.groups() if count)
+            case _:
+                group = 1
+        inside[-1] = max(inside[-1], group)
+    return max(inside)
