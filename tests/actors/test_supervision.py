@@ -1,4 +1,4 @@
-"""Supervision: the driver and the factory, under the autojump clock. The policy alone is tested in `test_tree.py`."""
+"""Supervision of children that are known beforehand, under the autojump clock. The policy alone: `test_tree.py`."""
 
 from __future__ import annotations
 
@@ -7,85 +7,18 @@ from functools import partial
 import pytest
 import trio
 
-from actors.factory import open_factory
 from actors.static_supervisor import IntensityExceeded, supervise
 from actors.supervision import ChildState, SupervisorHandle
-from actors.tree import ChildSpec, Restart, Strategy, SupervisorSpec
-from protocol.errors import LocalError
-
-
-class Stage:
-    """Scripted children: each life plays the next act of its script; `diary` tells what happened."""
-
-    def __init__(self) -> None:
-        self.diary = []
-        self.lives = {}
-
-    def child(self, name, *script, restart=Restart.PERMANENT, shutdown=5.0):
-        """A child whose n-th life plays the n-th act, and then the last for ever (default: runs until cancelled)."""
-        acts = script or (runs,)
-        return ChildSpec(name=name, start=partial(self._play, name, acts), restart=restart, shutdown=shutdown)
-
-    async def _play(self, name, acts, *, task_status):
-        life = self.lives[name] = self.lives.get(name, 0) + 1
-        self.diary.append(f"+{name}")
-        try:
-            await acts[min(life, len(acts)) - 1](task_status)
-        finally:
-            self.diary.append(f"-{name}")
-
-
-async def runs(task_status):
-    """Comes up and stays up."""
-    task_status.started()
-    await trio.sleep_forever()
-
-
-BOOM = ValueError("boom")
-
-
-def crashes_after(seconds, error=BOOM):
-    """Comes up and crashes later."""
-
-    async def act(task_status):
-        task_status.started()
-        await trio.sleep(seconds)
-        raise error
-
-    return act
-
-
-def returns_after(seconds):
-    """Comes up and returns later."""
-
-    async def act(task_status):
-        task_status.started()
-        await trio.sleep(seconds)
-
-    return act
-
-
-async def fails_to_start(_task_status):
-    """Crashes before it is up."""
-    raise OSError("no room")
-
-
-async def never_starts(_task_status):
-    """Returns without ever having been up."""
-
-
-def shields_for(seconds):
-    """Comes up, and once cancelled holds on for a while: a bug."""
-
-    async def act(task_status):
-        task_status.started()
-        try:
-            await trio.sleep_forever()
-        finally:
-            with trio.CancelScope(shield=True):
-                await trio.sleep(seconds)
-
-    return act
+from actors.tree import Restart, Strategy, SupervisorSpec
+from tests.actors.scripted_children import (
+    Stage,
+    crashes_after,
+    fails_to_start,
+    never_starts,
+    returns_after,
+    runs,
+    shields_for,
+)
 
 
 @pytest.fixture
@@ -462,70 +395,3 @@ async def test_every_line_has_the_same_keys(stage, lines, autojump_clock):
     keys = {"event", "log_level", "supervisor", "child", "reason", "restarts"}
     assert {frozenset(line) - {"exc_info"} for line in lines} == {frozenset(keys)}
     assert {line["event"] for line in lines if line.get("exc_info")} == {"child_crashed"}
-
-
-# --- factories --------------------------------------------------------------------------------------------------------
-@pytest.fixture
-def given_up():
-    """What `on_giving_up` was told."""
-    return []
-
-
-async def test_a_factory_child_is_restarted_then_given_up(stage, handle, lines, given_up, autojump_clock):
-    """One restart within 5 seconds; the second crash calls back and nobody else notices."""
-    async with open_factory("connections", handle=handle) as factory:
-        await factory.start(stage.child("steady"), on_giving_up=given_up.append)
-        await factory.start(stage.child("shaky", crashes_after(1)), on_giving_up=given_up.append)
-        await trio.sleep(10)
-        assert given_up == ["ValueError: boom"]
-        assert stage.lives == {"steady": 1, "shaky": 2}
-        assert [(each.name, each.supervisor) for each in handle.statistics()] == [("steady", "connections")]
-    assert [line["event"] for line in lines if line["child"] == "shaky"] == [
-        "child_started", "child_crashed", "child_restarted", "child_crashed", "intensity_exceeded",
-    ]  # fmt: skip
-    assert stage.diary[-1] == "-steady"
-    assert handle.statistics() == ()
-
-
-async def test_a_factory_child_that_ends_is_forgotten(stage, handle, given_up, autojump_clock):
-    """Transient children that return leave, and their name is free again."""
-    async with open_factory("connections", handle=handle) as factory:
-        for _ in range(3):
-            await factory.start(
-                stage.child("once", returns_after(1), restart=Restart.TRANSIENT), on_giving_up=given_up.append
-            )
-            await trio.sleep(2)
-    assert stage.diary == ["+once", "-once"] * 3
-    assert given_up == []
-
-
-async def test_factory_children_are_known_by_name(stage, handle, given_up, autojump_clock):
-    """Two children of one name are a bug; each can be killed by name and is restarted."""
-    async with open_factory("connections", handle=handle) as factory:
-        await factory.start(stage.child("a"), on_giving_up=given_up.append)
-        with pytest.raises(LocalError, match="connections has a child a already"):
-            await factory.start(stage.child("a"), on_giving_up=given_up.append)
-        assert handle.kill("a")
-        await trio.testing.wait_all_tasks_blocked()
-        assert handle.statistics()[0].restarts == 1
-
-
-async def test_a_factory_child_that_cannot_start_does_not_hold_up_the_factory(stage, handle, given_up, autojump_clock):
-    """`start` returns after the first failure; giving up comes by the callback."""
-    async with open_factory("connections", handle=handle) as factory:
-        await factory.start(stage.child("a", fails_to_start), on_giving_up=given_up.append)
-        await trio.sleep(1)
-    assert given_up == ["OSError: no room"]
-
-
-async def test_a_cancelled_factory_stops_its_children_at_once(stage, handle, lines, given_up, autojump_clock):
-    """Cancelled from outside, all children are cancelled together, and an overdue one is reported."""
-    with trio.move_on_after(1):
-        async with open_factory("connections", handle=handle) as factory:
-            await factory.start(stage.child("a"), on_giving_up=given_up.append)
-            await factory.start(stage.child("b", shields_for(7), shutdown=2.0), on_giving_up=given_up.append)
-            await trio.sleep_forever()
-    assert trio.current_time() == 8
-    assert [(line["event"], line["child"]) for line in lines[2:]] == [
-        ("child_stopped", "a"), ("shutdown_overdue", "b"), ("child_stopped", "b"),
-    ]  # fmt: skip
