@@ -92,26 +92,25 @@ _VALUES = _Values()
 _RESOURCES, _VERSION, _RESOURCE, _NAME = (tag(field, DELIMITED) for field in (2, 1, 2, 3))
 
 
-def sotw_resource_field(type_url: str, resource: Resource) -> tuple[bytes, bytes]:
-    """A member of DiscoveryResponse.resources (2): an Any. The second buffer is the resource's body itself."""
-    body = resource.body
-    opening = _open_any(type_url, len(body))
-    return _RESOURCES + varint(len(opening) + len(body)) + opening, body
+def sotw_resource_field(type_url: str, resource: Resource) -> tuple[bytes, ...]:
+    """A member of DiscoveryResponse.resources (2): an Any. After the first buffer comes the resource's body itself."""
+    size = resource.size
+    opening = _open_any(type_url, size)
+    return _RESOURCES + varint(len(opening) + size) + opening, *resource.pieces
 
 
-def delta_resource_field(type_url: str, resource: Resource) -> tuple[bytes, bytes, bytes]:
+def delta_resource_field(type_url: str, resource: Resource) -> tuple[bytes, ...]:
     """A member of DeltaDiscoveryResponse.resources (2): a Resource with version 1, resource 2 (Any), name 3.
 
-    The second buffer is the resource's body itself.
+    Between the first and the last buffer is the resource's body itself.
     """
-    body, version, name = resource.body, resource.version.encode(), resource.name.encode()
-    size = len(body)
+    size, version, name = resource.size, resource.version.encode(), resource.name.encode()
     any_opening = _open_any(type_url, size)
     opening = _RESOURCE + varint(len(any_opening) + size) + any_opening
     if version:
         opening = _VERSION + varint(len(version)) + version + opening
     closing = _NAME + varint(len(name)) + name if name else b""
-    return _RESOURCES + varint(len(opening) + size + len(closing)) + opening, body, closing
+    return _RESOURCES + varint(len(opening) + size + len(closing)) + opening, *resource.pieces, closing
 
 
 def pack_blocks(buffers: Iterable[bytes]) -> Iterator[bytes]:
@@ -172,7 +171,7 @@ class SharedFields:
     def _buffers(self, part: Part) -> Iterator[bytes]:
         for resource in part.resources.values():
             field = self._field(self._type_url, resource)
-            if len(resource.body) > COPIED_SIZE:
+            if resource.size > COPIED_SIZE:
                 yield from field
             else:
                 yield b"".join(field)

@@ -5,12 +5,17 @@ resources that one view owns; a proxy's `ResourceSet` of a type is a chain of pa
 view's, the fixed ones). Two sets are compared part by part, by identity first, so that a thousand workloads with one
 outbound view hold it once and pay nothing for it when only their own part has changed.
 
-Invariant: names are unique in a set. Invariant: version == digest(body), so several processes agree on versions.
+The body of a large resource is several chunks, which other resources may have too: what differs in one place is another
+chunk there, and neither joined nor digested nor kept as a whole.
+
+Invariant: names are unique in a set. Invariant: a version is decided by the body and how it is divided, and equal
+versions mean equal bodies. Whoever divides a body goes by what is in it and by nothing else, so several processes agree
+on versions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -20,13 +25,36 @@ if TYPE_CHECKING:
     from protocol.xds.diff import Difference
 
 
+class Chunk:
+    """A stretch of a body with its version, compared by identity."""
+
+    __slots__ = ("__weakref__", "body", "version")
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.version = digest(body)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Resource:
-    """One encoded resource. `body` is the message without its Any; `version` is a digest of `body`, 16 hex digits."""
+    """One encoded resource. `version` is a digest, 16 hex digits: that of the body, or where this is in several chunks
+    that of their versions. `size`: bytes of the body.
+    """
 
     name: str
     version: str
-    body: bytes
+    chunks: tuple[Chunk, ...] = field(compare=False)
+    size: int = field(compare=False)
+
+    @property
+    def body(self) -> bytes:
+        """The message without its Any. Joined from the chunks at each call, if there are several."""
+        return b"".join(self.pieces)
+
+    @property
+    def pieces(self) -> list[bytes]:
+        """The same as the buffers that it is in, which are shared."""
+        return [chunk.body for chunk in self.chunks]
 
 
 def digest(body: bytes) -> str:
@@ -36,7 +64,13 @@ def digest(body: bytes) -> str:
 
 def build_resource(name: str, body: bytes) -> Resource:
     """Pair a body with its version."""
-    return Resource(name=name, version=digest(body), body=body)
+    return tie_chunks(name, (Chunk(body),))
+
+
+def tie_chunks(name: str, chunks: tuple[Chunk, ...]) -> Resource:
+    """The resource whose body is these one after the other; at least one."""
+    version = chunks[0].version if len(chunks) == 1 else digest("".join([each.version for each in chunks]).encode())
+    return Resource(name=name, version=version, chunks=chunks, size=sum([len(each.body) for each in chunks]))
 
 
 class Part:

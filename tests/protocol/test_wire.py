@@ -17,11 +17,12 @@ from protocol.proto.envoy.service.discovery.v3 import DeltaDiscoveryResponse, Di
 from protocol.proto.envoy.service.discovery.v3 import Resource as DeltaResource
 from protocol.proto.google.protobuf import Any as PackedMessage
 from protocol.wire_reading import read_varint
-from protocol.xds.resources import Part, Resource, build_resource
+from protocol.xds.resources import Chunk, Part, Resource, build_resource, tie_chunks
 
 CLUSTER = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 BODIES = st.one_of(st.binary(max_size=300), st.integers(0, 100_000).map(bytes))
-RESOURCES = st.lists(st.builds(build_resource, st.text(max_size=200), BODIES), max_size=5, unique_by=lambda r: r.name)
+CHUNKS = st.lists(st.builds(Chunk, BODIES), min_size=1, max_size=4).map(tuple)
+RESOURCES = st.lists(st.builds(tie_chunks, st.text(max_size=200), CHUNKS), max_size=5, unique_by=lambda r: r.name)
 
 
 # --- fields -----------------------------------------------------------------------------------------------------------
@@ -93,10 +94,10 @@ def test_a_spliced_delta_response_is_what_google_writes(
 
 
 def test_bodies_are_shared_not_copied() -> None:
-    """The buffer of a resource's body is that very object, in both dialects."""
-    resource = build_resource("a", b"x" * 100)
-    assert any(buffer is resource.body for buffer in sotw([resource], version="1", nonce="1"))
-    assert any(buffer is resource.body for buffer in delta([resource], [], version="1", nonce="1"))
+    """The buffers of a resource's body are those very objects, in both dialects."""
+    resource = tie_chunks("a", (Chunk(b"x" * 100), Chunk(b"y" * 100)))
+    for buffers in (sotw([resource], version="1", nonce="1"), delta([resource], [], version="1", nonce="1")):
+        assert all(any(buffer is chunk.body for buffer in buffers) for chunk in resource.chunks)
 
 
 # --- blocks -----------------------------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ A listener that only one service has keeps a whole configuration: there is but o
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from protocol.proto.envoy.config.route.v3 import RouteConfiguration, Vhds, VirtualHost
+from protocol.xds.resources import build_resource
 from trierarch.envoy.discovery import ads_source
 from trierarch.envoy.packing import encode
 from trierarch.envoy.route_configuration import build_route_configuration
@@ -68,7 +68,7 @@ def put_together(configurations: Iterable[Resource], hosts: Iterable[Resource]) 
     fields: dict[str, list[bytes]] = {}
     for host in hosts:
         fields.setdefault(route_configuration_of(host.name), []).append(virtual_host_field(host.body))
-    return [replace(each, body=b"".join((each.body, *fields.get(each.name, ())))) for each in configurations]
+    return [build_resource(each.name, b"".join((each.body, *fields.get(each.name, ())))) for each in configurations]
 
 
 def _encode_name(name: str) -> bytes:

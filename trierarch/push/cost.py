@@ -21,7 +21,7 @@ def push_size(before: ResourceSet | None, after: ResourceSet, *, whole: bool, en
     changed = difference(before, after).changed
     size = 0
     for resource in after if whole and changed else filter(None, map(after.get, changed)):
-        size += len(resource.body)
+        size += resource.size
         if size >= enough:
             break
     return size
