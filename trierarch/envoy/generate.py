@@ -31,7 +31,7 @@ from trierarch.envoy.outbound_view import select_outbound_view
 from trierarch.envoy.outlook import Outlook, Sight
 from trierarch.envoy.routes import narrow_outbound_routes, plan_outbound_routes, select_routing_view
 from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, NAME_TABLE, ROUTE, VIRTUAL_HOST
-from trierarch.envoy.units import Joined, Splice, Unit
+from trierarch.envoy.units import Joined, Splice, Tied, Unit
 from trierarch.envoy.vhds import plan_divided_routes, plan_virtual_hosts
 
 if TYPE_CHECKING:
@@ -243,6 +243,8 @@ def _build_resources(plan: Plan, memo: Memo, parts: PartCache) -> Steps[dict[str
                 lookups += len(item.pieces)
             case Joined():
                 built = (parts.join(item.name, item.pieces),)
+            case Tied():
+                built = (parts.tie(item.name, item.chunks),)
         for resource in built:
             resources.setdefault(resource.name, resource)
         lookups += 1

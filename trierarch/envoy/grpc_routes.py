@@ -12,6 +12,7 @@ from trierarch.envoy.names import outbound_cluster
 from trierarch.envoy.route_configuration import encode_proxyless_configuration
 from trierarch.envoy.route_tables import NO_MEMBERS, build_table, index_services, select_member
 from trierarch.envoy.units import Joined
+from trierarch.envoy.virtual_host_runs import hosts_of
 from trierarch.envoy.virtual_host_selection import select_virtual_hosts
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def _plan_port(view: OutboundView, egress: EgressListener, host: str, port: int,
     index = yield from memo.steps(index_services, egress.services)
     member = memo.recall(select_member, (index.get(port, NO_MEMBERS), host))
     table = build_table(view, egress, port, member)
-    hosts = yield from select_virtual_hosts(table, memo)
+    runs = yield from select_virtual_hosts(table, memo)
     name = outbound_cluster(port, "", host)
-    own = [each for each in hosts if each.name == f"{host}:{port}"]
+    own = [each for each in hosts_of(runs) if each.name == f"{host}:{port}"]
     return Joined(name, (yield from encode_proxyless_configuration(name, own)))

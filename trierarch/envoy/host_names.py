@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 from trierarch.envoy.outbound_view import served_families, service_addresses
 from trierarch.envoy.route_tables import DEFAULT_HTTP_PORT
 from trierarch.envoy.virtual_host_domains import (
     bracketed,
-    own_suffix,
+    last_label,
     service_domains,
     with_port,
     without_namespace,
@@ -21,7 +22,7 @@ from trierarch.envoy.virtual_host_domains import (
 from trierarch.push.model import Resolution
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from trierarch.envoy.memo import Memo
     from trierarch.envoy.outbound_view import OutboundView
@@ -33,12 +34,15 @@ if TYPE_CHECKING:
 CLAIMS_PER_STEP = 250
 """After so many claims the event loop gets its turn: about a millisecond of work."""
 
+SHORTEST_RUN = 16
+"""Virtual hosts that a run has, the last one apart; twice as many on average. They have some 20 KB together."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Claim:
     """What the virtual host of a port would be called if nobody else wanted its names. `host`: the full name.
 
-    `folded` are its domains in lower case.
+    `folded` are its domains in lower case. `ends_run`: whether a run may end with it (see `_divide`).
     """
 
     host: str
@@ -46,10 +50,12 @@ class Claim:
     domains: tuple[str, ...]
     name: str = field(init=False)
     folded: frozenset[str] = field(init=False)
+    ends_run: bool = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", f"{self.host}:{self.port}")
         object.__setattr__(self, "folded", frozenset(domain.lower() for domain in self.domains))
+        object.__setattr__(self, "ends_run", crc32(self.name.encode()) % SHORTEST_RUN == 0)
 
 
 def claim_host(host_and_port: tuple[str, int]) -> Claim:
@@ -82,14 +88,23 @@ def select_caller(view: OutboundView, port: int) -> Caller:
 class Names:
     """The claims of services, by host; and the hosts of all services that have names, some of them for other ports.
 
-    `own` are those that the caller knows by shorter names, for it is in their namespace; `strangers` are the names of
-    callers of no namespace, None if these are they. Most names are theirs.
+    `strangers` are the names of callers of no namespace, None if these are they. Others know just some services by
+    other names, the shorter ones of their own namespace: `claims` has those alone.
     """
 
     claims: Mapping[str, tuple[Claim, ...]]
     known: frozenset[str]
-    own: tuple[str, ...] = ()
     strangers: Names | None = None
+
+    @property
+    def own(self) -> Collection[str]:
+        """The hosts that the caller knows by other names than strangers do."""
+        return () if self.strangers is None else self.claims.keys()
+
+    def of(self, host: str) -> tuple[Claim, ...]:
+        """The claims of one of the services."""
+        found = self.claims.get(host)
+        return self.strangers.of(host) if found is None and self.strangers is not None else self.claims[host]
 
 
 def select_names(inputs: tuple[Members, Caller], memo: Memo) -> Steps[Names]:
@@ -99,16 +114,9 @@ def select_names(inputs: tuple[Members, Caller], memo: Memo) -> Steps[Names]:
     if stranger == caller:
         return (yield from _select_all_names(members, caller, memo))
     strangers = yield from memo.steps(select_names, (members, stranger))
-    suffix = own_suffix(caller.dns_domain)
-    own = [host for host, each in members.by_host.items() if _ends(each.service, suffix)]
+    own = members.by_label.get(last_label(caller.dns_domain), ())
     claims = {host: _claims(members.by_host[host], caller, memo) for host in own}
-    return Names({**strangers.claims, **claims}, strangers.known, tuple(own), strangers)
-
-
-def _ends(service: Service, suffix: str) -> bool:
-    if suffix in service.hostname:
-        return True
-    return bool(service.aliases) and any(suffix in alias.host for alias in service.aliases)
+    return Names(claims, strangers.known, strangers)
 
 
 def _select_all_names(members: Members, caller: Caller, memo: Memo) -> Steps[Names]:
@@ -147,34 +155,70 @@ class Contest(NamedTuple):
     only_ported: bool
 
 
-class Arrangement(NamedTuple):
-    """Whose claims come to something: their places in the contest, sorted by name. A claim with a name that is taken
-    gets nothing. `left`: the domains of those that do not get all that they claim, by place.
+class Peace(NamedTuple):
+    """Nobody wants what another has. `places`: in which run a name stands, and where in it. `taken`: all domains, in
+    lower case, and the hosts that nobody may claim.
     """
 
-    order: tuple[int, ...]
+    places: Mapping[str, tuple[int, int]]
+    taken: frozenset[str]
+
+    def lasts(self, before: tuple[Claim, ...], after: tuple[Claim, ...]) -> bool:
+        """Whether it is so too with these claims in the places of others, which are called the same."""
+        given_up = frozenset().union(*[claim.folded for claim in before])
+        wanted = frozenset().union(*[claim.folded for claim in after])
+        if len(wanted) < sum([len(claim.domains) for claim in after]):
+            return False
+        return self.taken.isdisjoint(wanted - given_up)
+
+
+class Arrangement(NamedTuple):
+    """Whose claims come to something: their places in the contest, sorted by name and divided into runs. A claim with a
+    name that is taken gets nothing. `left`: the domains of those that do not get all that they claim, by place.
+    """
+
+    runs: tuple[tuple[int, ...], ...]
     left: Mapping[int, tuple[str, ...]]
+    peace: Peace | None
 
 
 def arrange(contest: Contest, _memo: Memo) -> Steps[Arrangement]:
     """Give each domain to whoever claims it first, but the full name of a service to nobody else."""
+    claims, taken = contest.claims, _claim_all(contest)
     yield
-    if _is_peaceful(contest):
-        claims = contest.claims
-        return Arrangement(tuple(sorted(range(len(claims)), key=[claim.name for claim in claims].__getitem__)), {})
-    return (yield from _settle(contest))
+    if taken is None:
+        return (yield from _settle(contest))
+    order = sorted(range(len(claims)), key=[claim.name for claim in claims].__getitem__)
+    runs = tuple(_divide(order, claims))
+    yield
+    places = {claims[index].name: (run, at) for run, places in enumerate(runs) for at, index in enumerate(places)}
+    return Arrangement(runs, {}, Peace(places, taken))
 
 
-def _is_peaceful(contest: Contest) -> bool:
-    """Whether nobody wants what another has: as a rule, and sets tell it fast."""
+def _claim_all(contest: Contest) -> frozenset[str] | None:
+    """What is taken if nobody wants what another has, else None. Nobody does as a rule, and sets tell it fast."""
     claims = contest.claims
     if contest.only_ported or len({claim.name for claim in claims}) < len(claims):
-        return False
+        return None
     domains = frozenset().union(*[claim.folded for claim in claims])
     if len(domains) < sum([len(claim.domains) for claim in claims]):
-        return False
+        return None
     without_claim = contest.known.difference([claim.host for claim in claims])
-    return domains.isdisjoint([host.lower() for host in without_claim])
+    foreign = frozenset(host.lower() for host in without_claim)
+    return domains | foreign if domains.isdisjoint(foreign) else None
+
+
+def _divide(order: Sequence[int], claims: Sequence[Claim]) -> Iterator[tuple[int, ...]]:
+    """In runs. Names alone decide where these end, so that they do in the same places in every namespace and every
+    process, and that a name that comes or goes leaves the runs before and after it as they are.
+    """
+    start = 0
+    for end, place in enumerate(order, start=1):
+        if claims[place].ends_run and end - start >= SHORTEST_RUN:
+            yield tuple(order[start:end])
+            start = end
+    if start < len(order):
+        yield tuple(order[start:])
 
 
 def _settle(contest: Contest) -> Steps[Arrangement]:
@@ -195,7 +239,8 @@ def _settle(contest: Contest) -> Steps[Arrangement]:
                 left[index] = free
         if count % CLAIMS_PER_STEP == 0:
             yield
-    return Arrangement(tuple(won[name] for name in sorted(won)), left)
+    runs = _divide([won[name] for name in sorted(won)], contest.claims)
+    return Arrangement(tuple(runs), left, None)
 
 
 def _take(claim: Claim, taken: set[str], known: frozenset[str]) -> tuple[str, ...]:

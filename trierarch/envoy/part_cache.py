@@ -11,10 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from protocol.xds.resources import Part, Resource, ResourceSet, build_resource
+from protocol.xds.resources import Part, Resource, ResourceSet, build_resource, tie_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
+
+    from protocol.xds.resources import Chunk
 
 
 class PartCache:
@@ -23,13 +25,14 @@ class PartCache:
     So the cache needs no list of views that are in use, and keeps nothing of a view that has gone.
     """
 
-    __slots__ = ("_by_content", "_by_inputs", "_joined", "_sets")
+    __slots__ = ("_by_content", "_by_inputs", "_joined", "_sets", "_tied")
 
     def __init__(self) -> None:
         self._by_inputs: WeakValueDictionary[Hashable, Part] = WeakValueDictionary()
         self._by_content: WeakValueDictionary[tuple[str, str], Part] = WeakValueDictionary()
         self._sets: WeakValueDictionary[tuple[Part, ...], ResourceSet] = WeakValueDictionary()
         self._joined: WeakValueDictionary[tuple[str, tuple[bytes, ...]], Resource] = WeakValueDictionary()
+        self._tied: WeakValueDictionary[tuple[str, tuple[Chunk, ...]], Resource] = WeakValueDictionary()
 
     def __len__(self) -> int:
         return len(self._by_content)
@@ -59,6 +62,14 @@ class PartCache:
         found = self._joined.get(key)
         if found is None:
             found = self._joined[key] = build_resource(name, b"".join(pieces))
+        return found
+
+    def tie(self, name: str, chunks: tuple[Chunk, ...]) -> Resource:
+        """The one resource of this name with a body of these chunks."""
+        key = (name, chunks)
+        found = self._tied.get(key)
+        if found is None:
+            found = self._tied[key] = tie_chunks(name, chunks)
         return found
 
 

@@ -1,16 +1,19 @@
-"""Route configurations as messages: what all of them have in common, whole or as pieces to splice (§5.2)."""
+"""Route configurations as messages: what all of them have in common, whole or as what they are tied from (§5.2)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from protocol.proto.envoy.config.route.v3 import RouteConfiguration
+from protocol.xds.resources import Chunk
 from trierarch.envoy.packing import encode
 from trierarch.envoy.virtual_hosts import build_virtual_host
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from trierarch.envoy.memo import Memo
+    from trierarch.envoy.virtual_host_runs import Run
     from trierarch.envoy.virtual_hosts import VirtualHostInputs
     from trierarch.push.steps import Steps
 
@@ -29,10 +32,19 @@ def build_route_configuration(name: str, hosts: Iterable[VirtualHostInputs]) -> 
     )
 
 
-def encode_route_configuration(name: str, hosts: Collection[VirtualHostInputs]) -> Steps[tuple[bytes, ...]]:
-    """The same in pieces, which stand in the order of their fields: joined, they are the message's own encoding."""
-    pieces = yield from encode_proxyless_configuration(name, hosts)
-    return (*pieces, encode(build_route_configuration("", ())))
+def encode_route_configuration(name: str, runs: Iterable[Run], memo: Memo) -> Steps[tuple[Chunk, ...]]:
+    """The same in chunks, which stand in the order of their fields: joined, they are the message's own encoding."""
+    chunks: list[Chunk] = []
+    for run in runs:
+        chunks += ((yield from run.encode()),)
+    return memo.recall(_encode_opening, name), *chunks, _CLOSING
+
+
+def _encode_opening(name: str) -> Chunk:
+    return Chunk(encode(RouteConfiguration(name=name)))
+
+
+_CLOSING = Chunk(encode(build_route_configuration("", ())))
 
 
 def encode_proxyless_configuration(name: str, hosts: Collection[VirtualHostInputs]) -> Steps[tuple[bytes, ...]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
-
-from trierarch.envoy.virtual_service_index import VirtualServiceIndex, index_virtual_services
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,11 +36,23 @@ class PortService(NamedTuple):
         return (port.number for port in self.ports if port.protocol.is_http or port.protocol.is_auto)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Members:
-    """The services that can be reached through a listener, by hostname."""
+    """The services that can be reached through a listener, by hostname. Without slots, for what is cached."""
 
     by_host: Mapping[str, PortService]
+
+    @cached_property
+    def by_label(self) -> Mapping[str, tuple[str, ...]]:
+        """Hosts by the labels that stand in their names, or in those of their aliases, before a label `svc`."""
+        found: dict[str, dict[str, None]] = {}
+        for host, (service, _) in self.by_host.items():
+            for name in (host, *(alias.host for alias in service.aliases)):
+                labels = name.split(".")
+                for label, following in pairwise(labels):
+                    if following == "svc":
+                        found.setdefault(label, {})[host] = None
+        return {label: tuple(hosts) for label, hosts in found.items()}
 
 
 NO_MEMBERS = Members({})
@@ -72,30 +84,17 @@ def select_member(one: tuple[Members, str]) -> Members:
     return NO_MEMBERS if found is None else Members({host: found})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RouteTable:
-    """What a route configuration is made for. `port` is the listener's, 0 for a proxy's or a Unix socket's.
-
-    `virtual_services` are indexed; `considered` are those that can matter here, by precedence.
+class RouteTable(NamedTuple):
+    """What a route configuration is made for. `port` is the listener's, 0 for a proxy's or a Unix socket's; the virtual
+    services are in order of precedence.
     """
 
     view: OutboundView
     port: int
     members: Members
-    virtual_services: VirtualServiceIndex
-    considered: tuple[ResolvedVirtualService, ...]
+    virtual_services: tuple[ResolvedVirtualService, ...]
 
 
 def build_table(view: OutboundView, egress: EgressListener, port: int, members: Members) -> RouteTable:
-    """The table of these members of an egress listener.
-
-    Hosts that are no services are for the default port; elsewhere only what names a service is considered.
-    """
-    index = index_virtual_services(egress.virtual_services)
-    return RouteTable(
-        view=view,
-        port=port,
-        members=members,
-        virtual_services=index,
-        considered=index.all if port == DEFAULT_HTTP_PORT else index.covering(members.by_host),
-    )
+    """The table of these members of an egress listener."""
+    return RouteTable(view, port, members, egress.virtual_services)

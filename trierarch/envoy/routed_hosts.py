@@ -6,13 +6,12 @@ routes, as far as they apply to the client.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.config.common import Destination
 from trierarch.config.hosts import MESH_GATEWAY, hosts_overlap, is_wildcard, most_specific_cover
-from trierarch.envoy.host_candidates import build_host, select_common
+from trierarch.envoy.host_candidates import build_host
 from trierarch.envoy.host_names import claim_host
 from trierarch.envoy.names import outbound_cluster
 from trierarch.envoy.outbound_view import destination_port
@@ -22,48 +21,29 @@ from trierarch.envoy.route_hash import consistent_hash
 from trierarch.envoy.route_match import RouteClient, applies, is_catch_all
 from trierarch.envoy.route_tables import DEFAULT_HTTP_PORT
 from trierarch.envoy.source_metadata import config_path
+from trierarch.envoy.virtual_service_index import index_virtual_services
 from trierarch.push.routing import Semantics
 from trierarch.push.traffic import effective_policy
-from trierarch.push.view import ScopeKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from trierarch.config.virtual_service import HttpMatch, HttpRoute
     from trierarch.envoy.host_candidates import Common
-    from trierarch.envoy.host_names import Claim, Names
+    from trierarch.envoy.host_names import Claim
     from trierarch.envoy.memo import Memo
-    from trierarch.envoy.outbound_view import OutboundView
-    from trierarch.envoy.route_tables import Members, PortService, RouteTable
+    from trierarch.envoy.route_tables import Members, PortService
+    from trierarch.envoy.surroundings import Surroundings
     from trierarch.envoy.virtual_hosts import VirtualHostInputs
+    from trierarch.envoy.virtual_service_index import VirtualServiceIndex
     from trierarch.push.mesh import Mesh
     from trierarch.push.model import Service, ServicePort
     from trierarch.push.routing import ResolvedVirtualService
+    from trierarch.push.steps import Steps
     from trierarch.push.traffic import MergedRule
-
-_NO_SCOPE = ScopeKey("", None)
 
 _BATCH = 40
 """Virtual services that are thought of together: less than a millisecond's work."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Surroundings:
-    """All that a virtual service meets in a table, other virtual services apart. One object as long as it is equal, so
-    that what was thought of a virtual service in it is found at once.
-    """
-
-    view: OutboundView
-    port: int
-    members: Members
-    names: Names
-    common: Common
-
-
-def build_surroundings(inputs: tuple[OutboundView, int, Members, Names]) -> Surroundings:
-    """The surroundings of these; the view has no egress listeners."""
-    view, port, members, names = inputs
-    return Surroundings(view, port, members, names, select_common(view))
 
 
 class Batch(NamedTuple):
@@ -78,36 +58,40 @@ class Batch(NamedTuple):
 
 
 class Groups:
-    """What the virtual services of a table make of their hosts.
+    """What virtual services make of their hosts in the surroundings of a client, `own`.
 
-    Where neither the client nor the names by which it knows hosts make a difference, all clients share that.
+    Where neither the client nor the names by which it knows hosts make a difference, that is what they make of them in
+    anybody's surroundings, `common`, and all clients share it.
     """
 
-    def __init__(self, table: RouteTable, names: Names, memo: Memo) -> None:
+    def __init__(self, own: Surroundings, common: Surroundings, index: VirtualServiceIndex, memo: Memo) -> None:
+        self.own = own
+        self.common = common
+        self._index = index
         self._memo = memo
-        self._index = table.virtual_services
-        self._personal = self._index.personal | self._index.naming(names.own)
-        view = replace(table.view, egress=())
-        self._own = memo.recall(build_surroundings, (view, table.port, table.members, names))
-        self._common = self._own
-        if names.strangers is not None:
-            key = replace(view.key, scope=_NO_SCOPE, labels=frozenset(), dns_domain="")
-            anybody = replace(view, key=key), table.port, table.members, names.strangers
-            self._common = memo.recall(build_surroundings, anybody)
+        self._personal = index.personal.union(index.covering(own.names.own))
 
     def of(self, some: tuple[ResolvedVirtualService, ...]) -> Group:
         """What some of them make of their hosts, together. What a wildcard stands for, others have a say in."""
-        batch = Batch(self._own, self._common, self._personal.intersection(some), some)
+        personal = self._personal.intersection(some)
         if self._index.wild.isdisjoint(some):
-            return self._memo.think(_think_of_batch, batch)
-        return unite([self._of_any(batch, each) for each in some])
+            return self._memo.think(_think_of_batch, Batch(self.own, self.common, personal, some))
+        return unite([self._of_one(self.own if each in personal else self.common, each) for each in some])
 
-    def _of_any(self, batch: Batch, virtual_service: ResolvedVirtualService) -> Group:
-        if virtual_service not in self._index.wild:
-            around = self._own if virtual_service in batch.personal else self._common
-            return self._memo.think(_think_of_group, (around, virtual_service))
-        hosts = _select_hosts(self._own, virtual_service, self._index.owners, self._memo)
-        return self._memo.recall(_build_group, hosts)
+    def apart(self) -> Steps[tuple[list[Group], list[Group]]]:
+        """What anybody and what the client makes of those that the two may see differently."""
+        theirs: list[Group] = []
+        ours: list[Group] = []
+        for some in batches(tuple(self._personal)):
+            theirs += [self._of_one(self.common, each) for each in some]
+            ours += [self._of_one(self.own, each) for each in some]
+            yield
+        return theirs, ours
+
+    def _of_one(self, around: Surroundings, virtual_service: ResolvedVirtualService) -> Group:
+        if virtual_service in self._index.wild:
+            return self._memo.think(_think_of_wild, (around, virtual_service, self._index.all))
+        return self._memo.think(_think_of_group, (around, virtual_service))
 
 
 def _think_of_batch(batch: Batch, memo: Memo) -> Group:
@@ -157,7 +141,7 @@ class Group(NamedTuple):
     claimed: frozenset[str]
 
 
-_NO_GROUP = Group((), (), frozenset())
+NO_GROUP = Group((), (), frozenset())
 
 
 def unite(groups: Sequence[Group]) -> Group:
@@ -174,6 +158,14 @@ def _think_of_group(inputs: tuple[Surroundings, ResolvedVirtualService], memo: M
     return memo.recall(_build_group, _select_hosts(around, virtual_service, {}, memo))
 
 
+def _think_of_wild(
+    inputs: tuple[Surroundings, ResolvedVirtualService, tuple[ResolvedVirtualService, ...]], memo: Memo
+) -> Group:
+    around, virtual_service, beside = inputs
+    owners = index_virtual_services(beside).owners
+    return memo.recall(_build_group, _select_hosts(around, virtual_service, owners, memo))
+
+
 def _select_hosts(
     around: Surroundings,
     virtual_service: ResolvedVirtualService,
@@ -185,7 +177,7 @@ def _select_hosts(
     hosts, members = _split_hosts(around.members, virtual_service, reads.own, owners)
     ports: dict[int, list[tuple[Claim, Service | None]]] = {}
     for host, member in members.items():
-        for claim in around.names.claims[host]:
+        for claim in around.names.of(host):
             ports.setdefault(claim.port, []).append((claim, member.service))
     if not ports and around.port == DEFAULT_HTTP_PORT:
         ports = {DEFAULT_HTTP_PORT: []}
@@ -285,7 +277,7 @@ def _build_group(inputs: RoutedHosts) -> Group:
     """Nothing where none of the routes applies (§5.4.3)."""
     routes = _select_routes(inputs) if inputs.hosts else ()
     if not routes:
-        return _NO_GROUP
+        return NO_GROUP
     return Group(
         tuple([claim for claim, _ in inputs.hosts]),
         tuple([build_host(claim, service, routes, inputs.common) for claim, service in inputs.hosts]),

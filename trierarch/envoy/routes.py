@@ -1,6 +1,6 @@
 """Route configurations of a sidecar's outbound listeners (networking.md §5.1, §5.2).
 
-Each is spliced from its virtual hosts, which are built once for all configurations and views that have equal ones; the
+Each is tied from runs of virtual hosts, which are encoded once for all configurations and views that have them; the
 catch-all is the last. Inbound routes are part of their listeners: `routes_inbound.py`.
 """
 
@@ -16,7 +16,8 @@ from trierarch.envoy.outbound_view import select_outbound_view
 from trierarch.envoy.route_configuration import encode_route_configuration
 from trierarch.envoy.route_hash import may_hash
 from trierarch.envoy.route_tables import NO_MEMBERS, Members, build_table, index_services, select_member
-from trierarch.envoy.units import Joined
+from trierarch.envoy.units import Tied
+from trierarch.envoy.virtual_host_runs import Run, hosts_of
 from trierarch.envoy.virtual_host_selection import select_catch_all, select_virtual_hosts
 from trierarch.push.model import PortProtocol
 
@@ -60,10 +61,10 @@ def plan_outbound_routes(inputs: OutboundRoutes, memo: Memo) -> Plan:
         yield (yield from plan_configuration(inputs.view, name, memo))
 
 
-def plan_configuration(view: OutboundView, name: str, memo: Memo) -> Steps[Joined]:
+def plan_configuration(view: OutboundView, name: str, memo: Memo) -> Steps[Tied]:
     """One of them, whole."""
-    hosts = yield from select_hosts(view, name, memo)
-    return Joined(name, (yield from encode_route_configuration(name, hosts)))
+    runs = yield from select_runs(view, name, memo)
+    return Tied(name, (yield from encode_route_configuration(name, runs, memo)))
 
 
 def select_route_names(inputs: OutboundRoutes, memo: Memo) -> Steps[list[str]]:
@@ -87,19 +88,24 @@ def is_for_one_host(name: str) -> bool:
 
 def select_hosts(view: OutboundView, name: str, memo: Memo) -> Steps[list[VirtualHostInputs]]:
     """The virtual hosts of the configuration of that name."""
+    return list(hosts_of((yield from select_runs(view, name, memo))))
+
+
+def select_runs(view: OutboundView, name: str, memo: Memo) -> Steps[tuple[Run, ...]]:
+    """The same in runs."""
     host, port = _parse(name)
     egress = _egress_listener(view, name, port)
     if host:
-        return [] if egress is None else (yield from _sniffed_hosts(view, egress, host, port, memo))
-    hosts: list[VirtualHostInputs] = []
+        return () if egress is None else (yield from _sniffed_hosts(view, egress, host, port, memo))
+    runs: tuple[Run, ...] = ()
     if egress is not None:
         if egress.port is not None and egress.port.protocol is PortProtocol.HTTP_PROXY:
             port = 0
         members = yield from _members(egress, port, memo)
         yield
         table = build_table(view, egress, port, members)
-        hosts = yield from select_virtual_hosts(table, memo)
-    return [*hosts, select_catch_all(view)]
+        runs = yield from select_virtual_hosts(table, memo)
+    return *runs, memo.recall(Run, (select_catch_all(view),))
 
 
 def _members(egress: EgressListener, port: int, memo: Memo) -> Steps[Members]:
@@ -108,16 +114,16 @@ def _members(egress: EgressListener, port: int, memo: Memo) -> Steps[Members]:
 
 def _sniffed_hosts(
     view: OutboundView, egress: EgressListener, host: str, port: int, memo: Memo
-) -> Steps[list[VirtualHostInputs]]:
+) -> Steps[tuple[Run, ...]]:
     """The one virtual host of a listener that only this service has: whatever name is asked for, it is meant."""
     members = yield from _members(egress, port, memo)
     member = memo.recall(select_member, (members, host))
     found = yield from select_virtual_hosts(build_table(view, egress, port, member), memo)
-    return [memo.recall(_for_any_name, each) for each in found if host in each.domains][:1]
+    return tuple([memo.recall(_for_any_name, each) for each in hosts_of(found) if host in each.domains][:1])
 
 
-def _for_any_name(host: VirtualHostInputs) -> VirtualHostInputs:
-    return replace(host, domains=("*",))
+def _for_any_name(host: VirtualHostInputs) -> Run:
+    return Run((replace(host, domains=("*",)),))
 
 
 def _parse(name: str) -> tuple[str, int]:

@@ -1,13 +1,13 @@
 """The unit of generation: a pure function of one frozen value that holds all that it may read.
 
     narrow_x(outlook) -> inputs                             narrow: all that the plan may read, equal for all who share
-    plan_x(inputs, memo) -> Iterator[Unit | Splice | Joined | None]  plan: which units there are, and with what inputs
+    plan_x(inputs, memo) -> Plan                            plan: which units there are, and with what inputs
     build_x(inputs) -> tuple[Resource, ...] | bytes         build: nothing else is in scope, so the memo's key,
                                                             (build, inputs), cannot be incomplete
 
 Inputs are NamedTuples or frozen dataclasses whose fields are either small values (compared by value) or model objects
 (compared by identity); they hash fast, NamedTuples most of all. A `Splice` is a resource put together from parts that
-are memoised each for itself: a RouteConfiguration from virtual hosts, a Listener from filter chains.
+are memoised each for itself: a Listener from filter chains.
 
 A plan may have the memo remember what it thinks, too: the same functions of frozen values, whose results are no bytes.
 """
@@ -18,7 +18,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from protocol.xds.resources import Resource
+    from protocol.xds.resources import Chunk, Resource
 
 
 class Unit(NamedTuple):
@@ -49,5 +49,14 @@ class Joined(NamedTuple):
     pieces: tuple[bytes, ...]
 
 
-Plan = Iterator[Unit | Splice | Joined | None]
+class Tied(NamedTuple):
+    """The same of chunks that other resources have too, and that are not copied: a large RouteConfiguration of runs of
+    virtual hosts.
+    """
+
+    name: str
+    chunks: tuple[Chunk, ...]
+
+
+Plan = Iterator[Unit | Splice | Joined | Tied | None]
 """What is to be built, one after the other; None while a plan is still thinking, so that others get their turn."""

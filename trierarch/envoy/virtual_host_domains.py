@@ -38,10 +38,10 @@ def without_namespace(dns_domain: str) -> str:
     return found + suffix if found else dns_domain
 
 
-def own_suffix(dns_domain: str) -> str:
-    """What stands in the host names of the client's own namespace, which it knows by shorter names too."""
-    namespace, found, _ = dns_domain.partition(_KUBERNETES)
-    return f".{namespace}{found}"
+def last_label(dns_domain: str) -> str:
+    """What stands before `.svc.` in the host names of the client's own namespace, which it knows by shorter names."""
+    namespace, _, _ = dns_domain.partition(_KUBERNETES)
+    return namespace.rpartition(".")[2]
 
 
 def with_port(domains: Iterable[str], port: int) -> tuple[str, ...]:

@@ -2,10 +2,11 @@
 
 Virtual services come first, in order of precedence: their own hosts, and the services that they name. Every other
 service of the port gets a default route. Who may be called what is settled in `host_names.py`. Nothing is built here:
-the result is the inputs of `virtual_hosts.py`.
+the result is the inputs of `virtual_hosts.py`, in runs.
 
-A configuration of thousands of hosts is planned anew when one of them changes. So what is thought about each host is
-remembered by what decides it, and what is thought about all together by what decides that.
+A configuration of thousands of hosts is planned anew when one of them changes, for every namespace. So it is thought of
+once, as anybody would see it, and for a client only of what it sees otherwise (`own_hosts.py`). What is thought about
+each host is remembered by what decides it, and what is thought about all together by what decides that.
 """
 
 from __future__ import annotations
@@ -13,51 +14,95 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from trierarch.envoy.host_candidates import build_host, counts_attempts, select_common
+from trierarch.envoy.default_hosts import Defaults, select_defaults
+from trierarch.envoy.host_candidates import counts_attempts
 from trierarch.envoy.host_names import Contest, arrange, select_caller, select_names
-from trierarch.envoy.names import ALLOW_ANY_DNS_CLUSTER, BLACK_HOLE_CLUSTER, outbound_cluster
-from trierarch.envoy.route_hash import consistent_hash
+from trierarch.envoy.names import ALLOW_ANY_DNS_CLUSTER, BLACK_HOLE_CLUSTER
+from trierarch.envoy.own_hosts import Selection, lay_over
+from trierarch.envoy.route_tables import DEFAULT_HTTP_PORT
 from trierarch.envoy.routed_hosts import Group, Groups, batches, unite
-from trierarch.envoy.virtual_hosts import CatchAllRoute, DefaultRoute, VirtualHostInputs
-from trierarch.push.model import Resolution
-from trierarch.push.traffic import effective_policy
+from trierarch.envoy.surroundings import Surroundings, see_as_anybody, see_as_client
+from trierarch.envoy.virtual_host_runs import Run
+from trierarch.envoy.virtual_hosts import CatchAllRoute, VirtualHostInputs
+from trierarch.envoy.virtual_service_index import index_virtual_services
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from trierarch.envoy.host_candidates import Common
-    from trierarch.envoy.host_names import Claim, Names
+    from trierarch.envoy.host_names import Arrangement
     from trierarch.envoy.memo import Memo
     from trierarch.envoy.outbound_view import OutboundView
     from trierarch.envoy.route_tables import Members, RouteTable
-    from trierarch.push.model import Service
+    from trierarch.push.routing import ResolvedVirtualService
     from trierarch.push.steps import Steps
-    from trierarch.push.traffic import MergedRule
-
-HOSTS_PER_STEP = 100
-"""After so many virtual hosts the event loop gets its turn: about a millisecond of work."""
 
 DYNAMIC_DNS = "allow_any_dynamic_dns"
 
 
-def select_virtual_hosts(table: RouteTable, memo: Memo) -> Steps[list[VirtualHostInputs]]:
+def select_virtual_hosts(table: RouteTable, memo: Memo) -> Steps[tuple[Run, ...]]:
     """All virtual hosts but the catch-all, sorted by name."""
-    view = table.view
-    names = yield from memo.steps(select_names, (table.members, select_caller(view, table.port)))
-    groups = Groups(table, names, memo)
+    names = yield from memo.steps(select_names, (table.members, select_caller(table.view, table.port)))
+    own = see_as_client(table, names, memo)
+    common = see_as_anybody(own, memo)
+    runs: tuple[Run, ...] | None = None
+    if 2 * len(names.own) <= len(table.members.by_host):
+        anybody = yield from memo.steps(think_of_all, Scene(common, table.virtual_services))
+        if own is common:
+            return anybody.runs
+        groups = Groups(own, common, index_virtual_services(table.virtual_services), memo)
+        runs = yield from lay_over(anybody, groups, memo)
+    if runs is None:
+        runs, _ = yield from think_of_all(Scene(own, table.virtual_services), memo)
+    return runs
+
+
+class Scene(NamedTuple):
+    """All that virtual hosts are selected by. The virtual services are in order of precedence."""
+
+    around: Surroundings
+    virtual_services: tuple[ResolvedVirtualService, ...]
+
+
+def think_of_all(scene: Scene, memo: Memo) -> Steps[Selection]:
+    """Think of all of them."""
+    around, virtual_services = scene
+    groups = Groups(around, see_as_anybody(around, memo), index_virtual_services(virtual_services), memo)
     routed: list[Group] = []
-    for some in batches(table.considered):
+    for some in batches(memo.recall(_considered, (virtual_services, around.port, around.members))):
         routed.append(groups.of(some))
         yield
-    unrouted = yield from memo.steps(_select_defaults, Defaults(table.members, names, select_common(view), view.rules))
+    names = around.names
+    defaults = Defaults(around.members, names, around.common, around.view.rules)
+    unrouted = yield from memo.steps(select_defaults, defaults)
     claims, hosts, claimed = unite(routed)
-    defaults = unite([group for host, group in unrouted.items() if host not in claimed])
-    claims, hosts = claims + defaults.claims, hosts + defaults.hosts
+    rest = unite([group for host, group in unrouted.items() if host not in claimed])
+    claims, hosts = claims + rest.claims, hosts + rest.hosts
     known = names.known if claimed <= names.known else names.known | claimed
-    order, left = yield from memo.steps(arrange, Contest(claims, known, only_ported=not table.port))
-    if left:
-        return [_called(hosts[place], left.get(place), memo) for place in order]
-    return [hosts[place] for place in order]
+    arrangement = yield from memo.steps(arrange, Contest(claims, known, only_ported=not around.port))
+    return Selection((yield from _arranged(hosts, arrangement, memo)), arrangement.peace)
+
+
+def _considered(
+    inputs: tuple[tuple[ResolvedVirtualService, ...], int, Members],
+) -> tuple[ResolvedVirtualService, ...]:
+    """Those that can matter. Hosts that are no services are for the default port; elsewhere only what names a service
+    is considered.
+    """
+    virtual_services, port, members = inputs
+    if port == DEFAULT_HTTP_PORT:
+        return virtual_services
+    return index_virtual_services(virtual_services).covering(members.by_host)
+
+
+def _arranged(hosts: tuple[VirtualHostInputs, ...], arrangement: Arrangement, memo: Memo) -> Steps[tuple[Run, ...]]:
+    """The hosts in their runs. What is there already is not made again."""
+    left = arrangement.left
+    runs: list[Run] = []
+    for places in arrangement.runs:
+        found = [hosts[place] for place in places]
+        if left:
+            found = [_called(host, left.get(place), memo) for place, host in zip(places, found, strict=True)]
+        runs.append(memo.recall(Run, tuple(found)))
+        yield
+    return tuple(runs)
 
 
 def _called(host: VirtualHostInputs, domains: tuple[str, ...] | None, memo: Memo) -> VirtualHostInputs:
@@ -68,56 +113,6 @@ def _called(host: VirtualHostInputs, domains: tuple[str, ...] | None, memo: Memo
 def _renamed(inputs: tuple[VirtualHostInputs, tuple[str, ...]]) -> VirtualHostInputs:
     host, domains = inputs
     return replace(host, domains=domains)
-
-
-# --- services of which no virtual service speaks ---------------------------------------------------------------------
-class Defaults(NamedTuple):
-    """All that the default routes of a configuration are made of. `rules` are by host."""
-
-    members: Members
-    names: Names
-    common: Common
-    rules: tuple[tuple[str, MergedRule], ...]
-
-
-class DefaultHost(NamedTuple):
-    """All that one virtual host with a default route is made of."""
-
-    claim: Claim
-    service: Service
-    rule: MergedRule | None
-    common: Common
-
-
-def _select_defaults(inputs: Defaults, memo: Memo) -> Steps[Mapping[str, Group]]:
-    """The default virtual hosts of every service, one for each of its HTTP ports, by host."""
-    names, members, rules = inputs.names, inputs.members.by_host, dict(inputs.rules)
-    strangers: Mapping[str, Group] = {}
-    hosts: Iterable[str] = members
-    if names.strangers is not None:
-        strangers = yield from memo.steps(_select_defaults, inputs._replace(names=names.strangers))
-        hosts = names.own
-    own: dict[str, Group] = {}
-    for count, host in enumerate(hosts, start=1):
-        service = members[host].service
-        if service.resolution is not Resolution.ALIAS:
-            claims = names.claims[host]
-            rows = [DefaultHost(claim, service, rules.get(host), inputs.common) for claim in claims]
-            own[host] = Group(claims, tuple([memo.recall(_build_default, row) for row in rows]), frozenset())
-        if count % HOSTS_PER_STEP == 0:
-            yield
-    return {**strangers, **own}
-
-
-def _build_default(row: DefaultHost) -> VirtualHostInputs:
-    claim, service, rule, common = row
-    route = DefaultRoute(
-        cluster=outbound_cluster(claim.port, "", service.hostname),
-        operation=f"{service.hostname}:{claim.port}/*",
-        consistent_hash=consistent_hash(effective_policy(rule, "", claim.port, common.mesh)),
-        retry=common.retry,
-    )
-    return build_host(claim, service, (route,), common)
 
 
 # --- hosts that nobody defined ---------------------------------------------------------------------------------------

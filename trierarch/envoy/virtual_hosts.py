@@ -59,7 +59,7 @@ class VirtualHostInputs:
     """All that a virtual host is built from.
 
     `counts_attempts`: the server is told how often a request was tried; `session`: what keeps a client's requests with
-    one endpoint. Without slots, so that it is encoded once, however many configurations it stands in.
+    one endpoint. Without slots, so that it is hashed and encoded once, however many configurations it stands in.
     """
 
     name: str
@@ -67,6 +67,13 @@ class VirtualHostInputs:
     routes: tuple[RouteInputs | DefaultRoute | CatchAllRoute, ...]
     counts_attempts: bool = True
     session: Session | None = None
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.domains, self.routes, self.counts_attempts, self.session))
 
     @cached_property
     def encoded(self) -> bytes:

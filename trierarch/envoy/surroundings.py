@@ -1,0 +1,54 @@
+"""What virtual hosts are thought of in: all that they meet in a route configuration, virtual services apart.
+
+A client sees most of it as anybody would, whose namespace and labels are not known. What is thought of in anybody's
+surroundings is shared by all clients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from trierarch.envoy.host_candidates import select_common
+from trierarch.push.view import ScopeKey
+
+if TYPE_CHECKING:
+    from trierarch.envoy.host_candidates import Common
+    from trierarch.envoy.host_names import Names
+    from trierarch.envoy.memo import Memo
+    from trierarch.envoy.outbound_view import OutboundView
+    from trierarch.envoy.route_tables import Members, RouteTable
+
+_NO_SCOPE = ScopeKey("", None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Surroundings:
+    """One object as long as it is equal, so that what was thought of a virtual service in it is found at once. The view
+    has no egress listeners.
+    """
+
+    view: OutboundView
+    port: int
+    members: Members
+    names: Names
+    common: Common
+
+
+def see_as_client(table: RouteTable, names: Names, memo: Memo) -> Surroundings:
+    """The surroundings of a table, to whose client services have these names."""
+    return memo.recall(_build_surroundings, (replace(table.view, egress=()), table.port, table.members, names))
+
+
+def see_as_anybody(around: Surroundings, memo: Memo) -> Surroundings:
+    """The same for anybody; these very ones where they are anybody's."""
+    strangers = around.names.strangers
+    if strangers is None:
+        return around
+    key = replace(around.view.key, scope=_NO_SCOPE, labels=frozenset(), dns_domain="")
+    return memo.recall(_build_surroundings, (replace(around.view, key=key), around.port, around.members, strangers))
+
+
+def _build_surroundings(inputs: tuple[OutboundView, int, Members, Names]) -> Surroundings:
+    view, port, members, names = inputs
+    return Surroundings(view, port, members, names, select_common(view))
