@@ -99,7 +99,7 @@ def _check_source(path: str, source: Source | None, action: Action) -> Complaint
         return
     accounts = source.service_accounts or source.not_service_accounts
     if accounts and any((source.principals, source.not_principals, source.namespaces, source.not_namespaces)):
-        yield Violation(path, "Cannot set serviceAccounts with namespaces or principals")
+        yield Violation(path, "service accounts go neither with principals nor with namespaces")
     if action is Action.CUSTOM:
         for field in fields(Source):
             if field.name.removeprefix("not_") not in _KNOWN_BEFORE and getattr(source, field.name):
