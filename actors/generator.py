@@ -16,7 +16,7 @@ import trio
 
 from actors.logs import get_logger
 from actors.messages import Generate, GenerateEach, GenerationFailed
-from actors.stepping import drive, drive_through
+from actors.stepping import drive, drive_lightly
 from actors.supervision import attempt
 from actors.tree import Crashed, describe
 from trierarch.envoy.generate import generate_set
@@ -104,7 +104,7 @@ class Generator:
         self, view: View, types: tuple[str, ...], scope: SidecarScope, context: PushContext
     ) -> Mapping[str, ResourceSet]:
         outlook = self._outlooks.find(view.outbound, scope, context)
-        return {url: await drive_through(generate_set(view, outlook, url, self._memo, self._parts)) for url in types}
+        return {url: await drive_lightly(generate_set(view, outlook, url, self._memo, self._parts)) for url in types}
 
     def count_lookups(self) -> None:
         """Add to the metrics what was found and built since they were counted last."""

@@ -14,17 +14,29 @@ ResultT = TypeVar("ResultT")
 
 async def drive(steps: Steps[ResultT]) -> ResultT:
     """Take all steps, with a checkpoint after each, also after the last."""
-    result = await drive_through(steps)
-    await trio.lowlevel.checkpoint()
-    return result
-
-
-async def drive_through(steps: Steps[ResultT]) -> ResultT:
-    """The same without a checkpoint after the last, for whoever goes on with something small: so there may be none."""
     while True:
         try:
             next(steps)
         except StopIteration as stop:
             result: ResultT = stop.value
+            await trio.lowlevel.checkpoint()
             return result
         await trio.lowlevel.checkpoint()
+
+
+async def drive_lightly(steps: Steps[ResultT]) -> ResultT:
+    """Take all steps, with a checkpoint after each if there are several: whoever does many small things in a row would
+    pay more for checkpoints than for what it does.
+    """
+    several = False
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            result: ResultT = stop.value
+            break
+        await trio.lowlevel.checkpoint()
+        several = True
+    if several:
+        await trio.lowlevel.checkpoint()
+    return result
