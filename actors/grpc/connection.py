@@ -6,7 +6,6 @@ that waits to write. What goes wrong with the peer or in here ends this connecti
 
 import socket
 from dataclasses import replace
-from math import inf
 
 import trio
 
@@ -139,13 +138,22 @@ class Connection:
 
     async def _serve(self) -> None:
         try:
-            with trio.move_on_after(self._limits.handshake_timeout) as greeting:
-                await self._begin()
-                await self._read(greeting)
-            self._totals.handshakes_timed_out += greeting.cancelled_caught
+            if await self._greet():
+                while await self._read():
+                    pass
         except PeerFault as fault:
             self._dismiss(fault)
             await self._see_off()
+
+    async def _greet(self) -> bool:
+        """Shake hands, and read until the peer speaks HTTP/2. False if it does not in time, or leaves."""
+        with trio.move_on_after(self._limits.handshake_timeout) as greeting:
+            await self._begin()
+            while await self._read():
+                if self._protocol.processor.greeted:
+                    return True
+        self._totals.handshakes_timed_out += greeting.cancelled_caught
+        return False
 
     async def _begin(self) -> None:
         await self._transport.handshake()
@@ -153,20 +161,18 @@ class Connection:
         self._begun = True
         self._protocol.begin()
 
-    async def _read(self, greeting: trio.CancelScope) -> None:
-        """Read until there is nothing left to read, with no deadline once the peer speaks HTTP/2."""
-        while not self._transport.is_closing():
-            data = await self._transport.receive()
-            if not data:
-                return
-            self._liveness.heard(trio.current_time())
-            await self._process(data)
-            if self._protocol.processor.greeted:
-                greeting.deadline = inf
+    async def _read(self) -> bool:
+        """Read once, and process it. False when there is nothing left to read."""
+        if self._transport.is_closing():
+            return False
+        data = await self._transport.receive()
+        if data:
+            await self._process(data, trio.current_time())
+        return bool(data)
 
-    async def _process(self, data: bytes) -> None:
+    async def _process(self, data: bytes, now: float) -> None:
         """Process what was read, step by step, and rest if it was more than a peer may ask of us."""
-        now = trio.current_time()
+        self._liveness.heard(now)
         self._meter.sent(self._protocol.connection.data_sent)
         steps = iter(self._meter.steps(data, now))
         self._protocol.data_received(next(steps))

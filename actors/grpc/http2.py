@@ -6,8 +6,7 @@
     Stream            one call's headers, messages, trailers
 
 Their constructors are not documented by grpclib, and the DATA path moves h2's flow-control windows: both libraries are
-pinned by minor version, and tests/actors/grpc is the contract. (h2 4.4 formats `repr(frame)` for every frame that it
-receives, logging or not: 3.6 % of the cost of a connect. Look whether that is gone when the pin moves.)
+pinned by minor version, and tests/actors/grpc is the contract.
 
 Each method that lets h2 produce bytes also flushes them: between two calls h2 never holds anything back.
 """
@@ -26,16 +25,17 @@ from grpclib.const import Status
 from grpclib.utils import Wrapper
 from h2.connection import ConnectionState, H2Connection
 from h2.errors import ErrorCodes
-from h2.events import Event, RemoteSettingsChanged
+from h2.events import Event, RemoteSettingsChanged, WindowUpdated
 from h2.exceptions import ProtocolError
 
-from actors.grpc.bounded_h2 import H2_CONFIGURATION, BoundedH2Connection
+from actors.grpc.bounded_h2 import H2_CONFIGURATION
 from actors.grpc.budget import Allowance
 from actors.grpc.faults import PeerFault
 from actors.grpc.flag import Flag
 from actors.grpc.framing import DataFrames, Piece, goaway_frame, prefixed
 from actors.grpc.limits import Limits
 from actors.grpc.messages import MessageBuffer
+from actors.grpc.quick_h2 import QuickH2Connection
 from actors.grpc.requests import Headers
 from actors.grpc.transport import SocketTransport
 from actors.ports import StreamClosed
@@ -147,6 +147,11 @@ class TrioStream(protocol.Stream):
         """What the peer lets us send now. A change of its settings can make it negative (RFC 9113 §6.9.2)."""
         return self._h2_connection.local_flow_control_window(self.id)
 
+    def widened(self) -> None:
+        """Wake whoever waits for the windows, if they are open now."""
+        if not self.window_updated.is_set() and self.closable and self._window() > 0:
+            self.window_updated.set()
+
     def _send_batch(self, frames: DataFrames, window: int) -> None:
         """Send as many frames as fit into the window and a batch, and take them off both of h2's windows."""
         pieces, size = frames.cut(min(window, self._limits.batch_size), self._h2_connection.max_outbound_frame_size)
@@ -242,6 +247,14 @@ class TrioEventsProcessor(protocol.EventsProcessor):
         if type(event) in getattr(self, "processors", ()):
             super().process(event)
 
+    def process_window_updated(self, event: WindowUpdated) -> None:
+        """The peer takes more, of one stream or of all together. It says so of both, one after the other, and only
+        when both have room is there something to do.
+        """
+        streams = self.streams.values() if event.stream_id == 0 else filter(None, [self.streams.get(event.stream_id)])
+        for stream in streams:
+            open_stream(stream).widened()
+
     def process_remote_settings_changed(self, event: RemoteSettingsChanged) -> None:
         """The peer said or changed its settings."""
         self.greeted = True
@@ -262,7 +275,7 @@ class TrioProtocol(protocol.H2Protocol):
         large_messages: Allowance,
     ) -> None:
         super().__init__(dispatcher, _CONFIGURATION, H2_CONFIGURATION)
-        self.connection = TrioConnection(BoundedH2Connection(limits), transport, limits, large_messages)
+        self.connection = TrioConnection(QuickH2Connection(limits), transport, limits, large_messages)
         self.processor = TrioEventsProcessor(dispatcher, self.connection)
         transport.start(self)
 
@@ -278,7 +291,6 @@ class TrioProtocol(protocol.H2Protocol):
             events = self.connection.feed(data)
         except ProtocolError as error:
             raise PeerFault(error.error_code, str(error)) from None
-        self.connection.flush()
         for event in events:
             self.processor.process(event)
         self.connection.flush()

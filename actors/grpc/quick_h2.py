@@ -1,0 +1,117 @@
+"""h2's connection, with a short way for the two frames that a client of long streams sends over and over.
+
+For each frame hyperframe makes an object, and h2 formats it as text, which no logger wants, before it looks up what to
+do. Here the header is read and h2's own stream is asked, which takes a quarter of the time: 2 us. So rules, events and
+errors stay h2's. Whatever is not a whole frame of these two kinds, without flags, for the connection or an open stream,
+goes to h2 with all that follows it.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from h2.connection import ConnectionState
+from h2.events import WindowUpdated
+from h2.exceptions import ProtocolError
+from h2.frame_buffer import FrameBuffer
+from h2.stream import StreamState
+from h2.utilities import guard_increment_window
+from hyperframe.frame import DataFrame, WindowUpdateFrame
+
+from actors.grpc.bounded_h2 import BoundedH2Connection
+
+if TYPE_CHECKING:
+    from h2.events import Event
+    from h2.stream import H2Stream
+    from typing_extensions import Buffer
+
+    from actors.grpc.limits import Limits
+
+_HEADER = struct.Struct(">HBBBI")
+"""Length in 16 + 8 bits, type, flags, stream (RFC 9113 §4.1)."""
+
+_INCREMENT = struct.Struct(">I")
+_HIGHEST_INCREMENT = 2**31 - 1
+
+
+class QuickH2Connection(BoundedH2Connection):
+    """A server's end of HTTP/2, which makes of any bytes what h2 makes of them."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._frames = self.incoming_buffer = _FrameBuffer(server=True)
+
+    def receive_data(self, data: Buffer) -> list[Event]:
+        """What the peer's next bytes mean. Raises h2's `ProtocolError`."""
+        events: list[Event] = []
+        rest = memoryview(data)
+        if self.state_machine.state is ConnectionState.SERVER_OPEN and self._frames.between_frames:
+            try:
+                rest = self._take(rest, events)
+            except ProtocolError as error:
+                self._terminate_connection(error.error_code)
+                raise
+        if rest:
+            events += super().receive_data(rest)
+        return events
+
+    def _take(self, data: memoryview, events: list[Event]) -> memoryview:
+        """Process frames from the beginning of the data until there is one for h2. Returns it and all that follows."""
+        begin = 0
+        while len(data) - begin >= _HEADER.size:
+            high, low, kind, flags, stream_id = _HEADER.unpack_from(data, begin)
+            body = begin + _HEADER.size
+            end = body + (high << 8 | low)
+            if flags or end > len(data):
+                break
+            if kind == WindowUpdateFrame.type and end - body == _INCREMENT.size:
+                taken = self._widen(stream_id, _INCREMENT.unpack_from(data, body)[0], events)
+            elif kind == DataFrame.type and end - body <= self.max_inbound_frame_size:
+                taken = self._receive(stream_id, bytes(data[body:end]), events)
+            else:
+                break
+            if not taken:
+                break
+            begin = end
+        return data[begin:]
+
+    def _widen(self, stream_id: int, increment: int, events: list[Event]) -> bool:
+        """Let more be sent (RFC 9113 §6.9). False if that is for h2 to judge."""
+        if not 1 <= increment <= _HIGHEST_INCREMENT:
+            return False
+        if stream_id == 0:
+            window = guard_increment_window(self.outbound_flow_control_window, increment)
+            self.outbound_flow_control_window = window
+            events.append(WindowUpdated(stream_id=0, delta=increment))
+            return True
+        stream = self._open_stream(stream_id)
+        if stream is None:
+            return False
+        resets, widened = stream.receive_window_update(increment)
+        self._prepare_for_sending(resets)
+        events += widened
+        return True
+
+    def _receive(self, stream_id: int, data: bytes, events: list[Event]) -> bool:
+        """Receive a part of a request (RFC 9113 §6.1). False if that is for h2 to judge."""
+        stream = self._open_stream(stream_id)
+        if stream is None:
+            return False
+        self._inbound_flow_control_window_manager.window_consumed(len(data))
+        _, received = stream.receive_data(data, end_stream=False, flow_control_len=len(data))
+        events += received
+        return True
+
+    def _open_stream(self, stream_id: int) -> H2Stream | None:
+        stream = self.streams.get(stream_id)
+        return stream if stream is not None and stream.state_machine.state is StreamState.OPEN else None
+
+
+class _FrameBuffer(FrameBuffer):
+    """Says whether h2 waits for the rest of something."""
+
+    @property
+    def between_frames(self) -> bool:
+        """Whether the next byte begins a frame, of any kind: it is in neither a frame nor a block of headers."""
+        return not (self._data or self._headers_buffer)
