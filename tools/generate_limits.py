@@ -143,6 +143,7 @@ GRPC = (
         "`UNAVAILABLE`, or RST_STREAM within the message",
     ),
     Row("bytes of DATA sent before others have a turn", size(LIMITS.batch_size), "the rest a turn later"),
+    Row("the same with TLS", size(LIMITS.encrypted_batch_size), "the rest a turn later"),
     Row("unsent bytes that make a connection full", size(LIMITS.high_water), "its senders wait"),
     Row("unsent bytes with which they go on", size(LIMITS.low_water), "they wait on"),
 )

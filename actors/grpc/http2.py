@@ -154,7 +154,7 @@ class TrioStream(protocol.Stream):
 
     def _send_batch(self, frames: DataFrames, window: int) -> None:
         """Send as many frames as fit into the window and a batch, and take them off both of h2's windows."""
-        pieces, size = frames.cut(min(window, self._limits.batch_size), self._h2_connection.max_outbound_frame_size)
+        pieces, size = frames.cut(min(window, self._transport.batch_size), self._h2_connection.max_outbound_frame_size)
         self._h2_connection.outbound_flow_control_window -= size
         self._h2_connection.streams[self.id].outbound_flow_control_window -= size
         self.cut_off = frames.remaining > 0

@@ -116,8 +116,13 @@ class Limits:
     """After GOAWAY for a fault the peer is listened to for so long, for a socket closed with unread input loses it."""
 
     # --- how we send ---
-    batch_size: int = 256 * KIB
-    """Bytes of DATA handed to the transport between two checkpoints."""
+    batch_size: int = MIB
+    """Bytes of DATA handed to the transport between two checkpoints: a millisecond's work. What the kernel does not
+    take of them waits as references to buffers that all streams share.
+    """
+
+    encrypted_batch_size: int = 256 * KIB
+    """The same with TLS, where what waits is a copy."""
 
     high_water: int = 256 * KIB
     """A transport that holds more unsent bytes is full: senders wait."""

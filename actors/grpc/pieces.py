@@ -1,7 +1,7 @@
 """The queue of a transport: pieces that wait for the kernel to take them. Pure."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import islice
 
 from actors.grpc.framing import MAX_PIECES, Piece
@@ -14,11 +14,10 @@ class PieceQueue:
         self._pieces: deque[Piece] = deque()
         self.size = 0
 
-    def extend(self, pieces: Iterable[Piece]) -> None:
+    def extend(self, pieces: Sequence[Piece]) -> None:
         """Put pieces at the end."""
-        for piece in pieces:
-            self._pieces.append(piece)
-            self.size += len(piece)
+        self._pieces.extend(pieces)
+        self.size += sum(map(len, pieces))
 
     def head(self) -> list[Piece]:
         """The first pieces, as many as one `sendmsg` takes."""
@@ -26,6 +25,9 @@ class PieceQueue:
 
     def advance(self, sent: int) -> None:
         """Forget the first `sent` bytes (0 <= sent <= size)."""
+        if sent == self.size:
+            self.clear()
+            return
         self.size -= sent
         while sent:
             piece = self._pieces.popleft()

@@ -7,7 +7,7 @@ bytes are gone when this returns.
 
 import socket
 import ssl
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import cast
 
@@ -23,6 +23,7 @@ class TlsTransport(SocketTransport):
 
     def __init__(self, sock: socket.socket, nursery: trio.Nursery, limits: Limits, context: ssl.SSLContext) -> None:
         super().__init__(sock, nursery, limits)
+        self.batch_size = limits.encrypted_batch_size
         self._received = ssl.MemoryBIO()
         self._encrypted = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._received, self._encrypted, server_side=True)
@@ -57,7 +58,7 @@ class TlsTransport(SocketTransport):
             finally:
                 self._send_encrypted()
 
-    def write_pieces(self, pieces: Iterable[Piece]) -> None:
+    def write_pieces(self, pieces: Sequence[Piece]) -> None:
         """Encrypt pieces and send them, or keep the encrypted bytes until the kernel takes them."""
         if self.is_closing():
             return

@@ -10,7 +10,7 @@ TLS is `actors.grpc.tls`. HTTP/2 and gRPC are not known here.
 import asyncio
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Protocol
 
 import trio
@@ -53,6 +53,8 @@ class SocketTransport(asyncio.Transport):
         self._flow: WriteFlow | None = None
         self._full = False
         self._closing = False
+        self.batch_size = limits.batch_size
+        """Bytes that `write_pieces` should be given at a time."""
         self.stuck_since: float | None = None
         """Since when the kernel has taken no byte of those that wait; None while none wait."""
 
@@ -84,7 +86,7 @@ class SocketTransport(asyncio.Transport):
         """Send bytes, or keep them until the kernel takes them."""
         self.write_pieces((bytes(data),))
 
-    def write_pieces(self, pieces: Iterable[Piece]) -> None:
+    def write_pieces(self, pieces: Sequence[Piece]) -> None:
         """Send pieces in one system call if the kernel takes them; what it does not take stays as it came."""
         if self._closing:
             return

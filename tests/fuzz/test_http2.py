@@ -45,6 +45,8 @@ def headers(path: str = METHOD) -> bytes:
 class FakeTransport:
     """Takes everything and forgets it."""
 
+    batch_size = 2**20
+
     def __init__(self) -> None:
         self.closing = False
 
