@@ -1,4 +1,4 @@
-"""Decoders: for each message class one function from bytes to a message. `decoder_source` writes it, with its theory.
+"""Decoders: for each message class a function from bytes to a message. `decoder_source.py` writes it, with its theory.
 
 What must not be here: anything about how a field is read.
 """
@@ -44,11 +44,6 @@ def decode(message: type[MessageT], data: bytes) -> MessageT:
         return cast("MessageT", decoder(data, 0, len(data)))
     except wire_reading.MALFORMED as error:
         raise wire_reading.malformed(message.__name__, error) from error
-
-
-def decoder_source(message: type[Message]) -> str:
-    """The source of a class's decoder, for whoever wants to read it."""
-    return "\n".join(decoder_lines(plan_fields(message)))
 
 
 def _build_decoder(message: type[Message]) -> Decoder:

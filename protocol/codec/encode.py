@@ -81,11 +81,6 @@ def prepare(message: type[Message]) -> None:
     _ENCODERS[message]
 
 
-def encoder_source(message: type[Message]) -> str:
-    """The source of a class's encoder, for whoever wants to read it."""
-    return "\n".join(_encoder_lines(plan_fields(message)))
-
-
 def _build_encoder(message: type[Message]) -> Encoder:
     """Write and compile the encoder of a class."""
     fields = plan_fields(message)

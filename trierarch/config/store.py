@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from trierarch.config.objects import AnyObject, ObjectKey
 
-Table = "Mapping[ObjectKey, AnyObject]"
 _EMPTY: Mapping[ObjectKey, AnyObject] = {}
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from protocol.codec import decode
+from protocol.codec.any_message import PREFIX, message_class
 from protocol.codec.plain import plain_message
 from protocol.proto.envoy.config.core.v3 import DataSource
 from protocol.proto.envoy.extensions.transport_sockets.tls.v3 import Secret
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from protocol.xds.resources import Resource
 
 REDACTED = b"[redacted]"
-_PREFIX = "type.googleapis.com/"
 
 _SECTIONS = {
     CLUSTER: ("ClustersConfigDump", "dynamic_active_clusters", "cluster"),
@@ -37,7 +36,7 @@ def dump_resources(type_url: str, version: str, resources: Iterable[Resource]) -
     """One section of a config dump."""
     message, items, field = _SECTIONS[type_url]
     return {
-        "@type": f"{_PREFIX}envoy.admin.v3.{message}",
+        "@type": f"{PREFIX}envoy.admin.v3.{message}",
         "version_info": version,
         items: [_item(type_url, field, resource) for resource in resources],
     }
@@ -72,14 +71,11 @@ def redact(secret: Secret) -> None:
 
 @cache
 def find_type(type_url: str) -> type[Message] | None:
-    """The message class of a type URL, or None. The package of a message is the path of its generated module."""
-    package, _, name = type_url.removeprefix(_PREFIX).rpartition(".")
+    """The message class of a type URL, or None if we know no such type."""
     try:
-        module = import_module(f"protocol.proto.{package}")
-    except ModuleNotFoundError:
+        return message_class(type_url)
+    except LookupError:
         return None
-    found: type[Message] | None = getattr(module, name, None)
-    return found
 
 
 def _item(type_url: str, field: str, resource: Resource) -> dict[str, Any]:

@@ -175,7 +175,6 @@ class NodeInfo:
     metadata: Mapping[str, object] = field(default_factory=dict)
     locality: Locality = NOWHERE
     extensions: tuple[str, ...] | None = None
-    user_agent_version: str = ""
 
 
 def build_proxy(node: NodeInfo, *, default_cluster: str = "", delta: bool = True) -> Proxy:
