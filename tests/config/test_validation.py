@@ -44,6 +44,9 @@ TO_A = "route: [{destination: {host: a}}]"
         (f"{{{TO_A}, mirror: {{host: b}}, mirrorPercentage: {{value: 0.00001}}}}", ".mirrorPercentage.value"),
         (f"{{{TO_A}, headers: {{request: {{add: {{x: 5%}}}}}}}}", ".headers.request.add[x]"),
         (f'{{{TO_A}, headers: {{response: {{set: {{x: "5\\n"}}}}}}}}', ".headers.response.set[x]"),
+        (f"{{{TO_A}, headers: {{request: {{add: {{x: a %REQUEST_ID% b}}}}}}}}", ".headers.request.add[x]"),
+        (f"{{{TO_A}, headers: {{request: {{add: {{x: '%REQ%'}}}}}}}}", ".headers.request.add[x]"),
+        (f"{{{TO_A}, headers: {{request: {{add: {{x: '%PROTOCOL:2%'}}}}}}}}", ".headers.request.add[x]"),
         (f"{{{TO_A}, corsPolicy: {{allowMethods: [GOT]}}}}", ".corsPolicy.allowMethods[0]"),
         (f"{{{TO_A}, rewrite: {{}}}}", ".rewrite"),
         (f'{{{TO_A}, rewrite: {{uri: "/a\\n"}}}}', ".rewrite.uri"),
@@ -63,6 +66,17 @@ def test_http_routes(route: str, path: str | None):
     """Each rule about HTTP routes, broken once."""
     expected = "spec.http[0].match[0].headers[@request.auth.claims.x]" if path is None else f"spec.http[0]{path}"
     assert complaints("VirtualService", f"{{hosts: [a.b], http: [{route}]}}") == [expected]
+
+
+def test_commands_in_headers():
+    """Those that Envoy has, with parameters or without, are admitted, and percent signs that are doubled."""
+    value = "%HOSTNAME% %START_TIME% %START_TIME(%Y-%m)% %REQ(x?y):5% 100%% %DOWNSTREAM_PEER_CERT_V_END(%b)%"
+    assert (
+        complaints(
+            "VirtualService", f"{{hosts: [a.b], http: [{{{TO_A}, headers: {{request: {{set: {{x: '{value}'}}}}}}}}]}}"
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import re
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
+from trierarch.config.header_commands import fault_of_command
 from trierarch.config.hosts import is_ip_address, is_wildcard
 from trierarch.config.regex import fault_of_regex
 from trierarch.config.violations import Caution, Complaints, Violation
@@ -47,7 +48,7 @@ _HOST_LABEL = re.compile(r"[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?", re.ASCII)
 _WILDCARD_LABEL = re.compile(r"(?:\*|\*?-?[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?)", re.ASCII)
 _QUALIFIED = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _HEADER_NAME = re.compile(r":?[-!#$%&'*+.^_`|~0-9A-Za-z]+", re.ASCII)
-_HEADER_COMMAND = re.compile(r"%%|%[A-Z_0-9]+(?:\((?:[^()]|\([^()]*\))*\))?(?::\d+)?%", re.ASCII)
+_HEADER_COMMAND = re.compile(r"%%|%([A-Z_0-9]+)((?:\((?:[^()]|\([^()]*\))*\))?(?::\d+)?)%", re.ASCII)
 _MAX_HOST, _MAX_LABEL, _MAX_NAME = 255, 63, 253
 _LEAST_PERCENT = 0.0001
 
@@ -219,6 +220,10 @@ def check_header_value(path: str, value: str) -> Complaints:
     yield from check_one_line(path, value)
     if "%" in _HEADER_COMMAND.sub("", value):
         yield Violation(path, f'"{value}" has a % that is not part of a command', "a percent sign is written %%")
+    for name, parameters in _HEADER_COMMAND.findall(value):
+        fault = fault_of_command(name, parameters) if name else ""
+        if fault:
+            yield Violation(path, fault, "a percent sign is written %%")
 
 
 def check_one_line(path: str, text: str) -> Complaints:
