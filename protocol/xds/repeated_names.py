@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from protocol.errors import RemoteError
-from protocol.wire import DELIMITED, tag
-from protocol.wire_reading import MALFORMED, read_tag, skip
+from protocol.xds.names import SHORT, begin_of_names
 from protocol.xds.wire_requests import decode_sotw_request
 
 if TYPE_CHECKING:
@@ -28,14 +27,6 @@ LEAST, MOST = 4 * 1024, 1024 * 1024
 
 MOST_TYPES = 8
 """Types whose names one stream may have kept. Envoy asks for fewer by name; of made-up types there is no end."""
-
-_NAMES = 3
-"""DiscoveryRequest.resource_names."""
-
-_OPENING = tag(_NAMES, DELIMITED)
-
-_SHORT = 0x7F
-"""Bytes up to which the length of a name is a single byte. Nobody has names whose length takes three."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
@@ -58,7 +49,7 @@ class RepeatedNames:
 
     def cut(self, data: bytes) -> tuple[bytes, tuple[str, ...]]:
         """A DiscoveryRequest without its first names, if they are known, and these names; all of it and none if not."""
-        begin = _begin_of_names(data) if self._blocks and len(data) >= LEAST else len(data)
+        begin = begin_of_names(data) if self._blocks and len(data) >= LEAST else len(data)
         for block in self._blocks.values():
             end = begin + len(block.data)
             if data.startswith(block.data, begin):
@@ -68,7 +59,7 @@ class RepeatedNames:
     def note(self, data: bytes, request: SotwRequest) -> None:
         """Keep the names of a request that was decoded whole, if they are many."""
         self._blocks.pop(request.type_url, None)
-        begin, size = _begin_of_names(data), _size(request.names)
+        begin, size = begin_of_names(data), _size(request.names)
         found, rest = data[begin : begin + size], data[:begin] + data[begin + size :]
         worth_it = LEAST <= size <= MOST and len(self._blocks) < MOST_TYPES
         if not worth_it or len(found) < size or not _says(rest, replace(request, names=())):
@@ -79,22 +70,10 @@ class RepeatedNames:
         self._blocks[request.type_url] = block
 
 
-def _begin_of_names(data: bytes) -> int:
-    """Where the first name's field begins; the end of what cannot be read so far."""
-    try:
-        position = 0
-        while not data.startswith(_OPENING, position):
-            field, after = read_tag(data, position)
-            position = skip(data, after, field)
-    except MALFORMED:
-        return len(data)
-    return position
-
-
 def _size(names: tuple[str, ...]) -> int:
     """Bytes of the fields that hold these names, if they are plain ones: ASCII, and encoded in the shortest way."""
     lengths = tuple(map(len, names))
-    return sum(lengths) + 2 * len(lengths) + sum(length > _SHORT for length in lengths)
+    return sum(lengths) + 2 * len(lengths) + sum(length > SHORT for length in lengths)
 
 
 def _says(data: bytes, request: SotwRequest) -> bool:

@@ -2,7 +2,8 @@
 
 The codec does the work, with message classes of our own in which the Node is bytes: only the first request of a stream
 has one, and who wants to know it calls `decode_node`. Names are shared (`protocol.xds.names`), for thousands of streams
-name the same resources. Malformed data is a `DecodeError`; a request with more names than anybody needs is refused.
+name the same resources, and those that are known need no decoding. Malformed data is a `DecodeError`; a request with
+more names than anybody needs is refused.
 """
 
 from __future__ import annotations
@@ -14,13 +15,12 @@ from protocol.proto.envoy.config.core.v3 import Node
 from protocol.proto.google.rpc import Status
 from protocol.proto.trierarch.xds import DeltaFields, SotwFields
 from protocol.statuses import RESOURCE_EXHAUSTED
-from protocol.xds.names import share
+from protocol.xds.names import POOL, share
 from protocol.xds.requests import DeltaRequest, Nack, SotwRequest
 
 MOST_NAMES = 50_000
 """Names in one request. A mesh of 10,000 services has as many clusters, if each has several ports and subsets."""
 
-_LARGE = 64 * 1024
 _TAGS = tuple(bytes([number << 3 | wire.DELIMITED]) for number in (3, 4, 5))
 """How names begin: in a DiscoveryRequest field 3, in a DeltaDiscoveryRequest fields 3, 4 and 5."""
 
@@ -31,11 +31,12 @@ _SUSPICIOUS = 4 * MOST_NAMES
 def decode_sotw_request(data: bytes) -> SotwRequest:
     """A DiscoveryRequest."""
     _refuse_monsters(data)
-    fields = decode(SotwFields, data)
-    _check_count(len(fields.resource_names))
+    rest, known = POOL.cut(data)
+    fields = decode(SotwFields, rest)
+    _check_count(len(known) + len(fields.resource_names))
     return SotwRequest(
-        type_url=_shared(fields.type_url),
-        names=share(fields.resource_names),
+        type_url=POOL.share_one(fields.type_url),
+        names=known + share(fields.resource_names),
         nonce=fields.response_nonce,
         version=fields.version_info,
         nack=_nack(fields.error_detail),
@@ -46,12 +47,14 @@ def decode_sotw_request(data: bytes) -> SotwRequest:
 def decode_delta_request(data: bytes) -> DeltaRequest:
     """A DeltaDiscoveryRequest."""
     _refuse_monsters(data)
-    fields = decode(DeltaFields, data)
+    rest, known = POOL.cut(data)
+    fields = decode(DeltaFields, rest)
     versions = fields.initial_resource_versions
-    _check_count(len(fields.resource_names_subscribe) + len(fields.resource_names_unsubscribe) + len(versions))
+    others = len(fields.resource_names_subscribe) + len(fields.resource_names_unsubscribe) + len(versions)
+    _check_count(len(known) + others)
     return DeltaRequest(
-        type_url=_shared(fields.type_url),
-        subscribe=share(fields.resource_names_subscribe),
+        type_url=POOL.share_one(fields.type_url),
+        subscribe=known + share(fields.resource_names_subscribe),
         unsubscribe=share(fields.resource_names_unsubscribe),
         initial=dict(zip(share(versions), versions.values(), strict=True)),
         nonce=fields.response_nonce,
@@ -92,13 +95,9 @@ def encode_delta_request(request: DeltaRequest) -> bytes:
     return encode(fields)
 
 
-def _shared(name: str) -> str:
-    return share((name,))[0]
-
-
 def _refuse_monsters(data: bytes) -> None:
     """Two million empty names fit into 4 MiB and take a second to decode: refuse them at sight."""
-    if len(data) > _LARGE and sum(map(data.count, _TAGS)) > _SUSPICIOUS:
+    if len(data) > _SUSPICIOUS and sum(map(data.count, _TAGS)) > _SUSPICIOUS:
         raise _too_many()
 
 

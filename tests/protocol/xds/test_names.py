@@ -5,6 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.codec import decode, encode
+from protocol.proto.trierarch.xds import DeltaFields
+from protocol.wire_reading import DecodeError
 from protocol.xds.names import NamePool
 
 
@@ -37,3 +40,58 @@ def test_known_names_do_not_count_again() -> None:
     kept = pool.share(names)
     for _ in range(100):
         assert all(ours is theirs for ours, theirs in zip(pool.share(list(names)), kept, strict=True))
+
+
+NAMES = [
+    "a",
+    "cluster",
+    "twenty-six characters long",
+    "with \x1a\x01a in it",
+    "\x1a",
+    "é" * 40,
+    "x" * 127,
+    "x" * 128,
+    "y" * 200,
+]
+"""Among them those that cannot be told apart at sight: the tag of a name is 0x1a, as are 26 and this character."""
+
+
+@given(st.lists(st.sampled_from(NAMES)), st.lists(st.sampled_from(NAMES)), st.binary(max_size=20))
+def test_names_that_are_known_are_cut_out_of_a_request(met: list[str], named: list[str], node: bytes) -> None:
+    """What is cut and what the decoder makes of the rest are together what it makes of the whole, in its order."""
+    pool = NamePool()
+    pool.share(met)
+    data = encode(DeltaFields(node=[node, bytes(1024)], resource_names_subscribe=named, response_nonce="7"))
+    rest, known = pool.cut(data)
+    left = decode(DeltaFields, rest)
+    assert [*known, *left.resource_names_subscribe] == named
+    assert (left.node, left.response_nonce) == ([node, bytes(1024)], "7")
+
+
+@given(st.lists(st.sampled_from(NAMES), min_size=1), st.data())
+def test_what_is_no_message_is_none_without_its_known_names(named: list[str], drawn: st.DataObject) -> None:
+    """Cut off anywhere, or followed by anything: the decoder refuses the rest if and only if it refuses the whole."""
+    pool = NamePool()
+    pool.share(NAMES)
+    whole = encode(DeltaFields(type_url="t" * 1024, resource_names_subscribe=named)) + drawn.draw(st.binary(max_size=9))
+    data = whole[: drawn.draw(st.integers(1027, len(whole)))]
+    rest, known = pool.cut(data)
+    assert outcome(rest, known) == outcome(data, ())
+
+
+def outcome(data: bytes, known: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The names in a request of which some were cut out; None if it cannot be read."""
+    try:
+        return (*known, *decode(DeltaFields, data).resource_names_subscribe)
+    except DecodeError:
+        return None
+
+
+def test_a_request_of_which_all_is_known_leaves_nothing_to_decode() -> None:
+    """That is every first request but the first."""
+    pool = NamePool()
+    names = pool.share([f"outbound|80||service-{number}.shop.svc.cluster.local" for number in range(100)])
+    data = encode(DeltaFields(type_url="t", resource_names_subscribe=list(names)))
+    rest, known = pool.cut(data)
+    assert rest == encode(DeltaFields(type_url="t"))
+    assert all(ours is theirs for ours, theirs in zip(known, names, strict=True))
