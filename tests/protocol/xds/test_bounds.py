@@ -22,9 +22,9 @@ class Stream:
         self.session, _ = self.session.receive(request)
         self.bounds.check(self.session, request)
 
-    def subscribe(self, *names: str, type_url: str = ENDPOINT) -> None:
+    def subscribe(self, *names: str, type_url: str = ENDPOINT, nonce: str = "") -> None:
         """Ask for more, as a delta client."""
-        self.receive(DeltaRequest(type_url=type_url, subscribe=names, initial={}))
+        self.receive(DeltaRequest(type_url=type_url, subscribe=names, nonce=nonce, initial={}))
 
     def unsubscribe(self, *names: str) -> None:
         """Ask for less."""
@@ -72,3 +72,15 @@ def test_a_client_that_repeats_its_names_is_not_refused() -> None:
         stream.receive(SotwRequest(type_url=ENDPOINT, names=("a" * 30, "b" * 30)))
     with pytest.raises(RemoteError):
         stream.receive(SotwRequest(type_url=ENDPOINT, names=("a" * 30, "b" * 80)))
+
+
+def test_changes_that_are_not_taken_yet_count() -> None:
+    """What an answer to an older response asks for is remembered too, so there may be no more of it."""
+    stream = delta(most=4)
+    stream.subscribe("a")
+    for number in range(3):
+        stream.subscribe(f"late-{number}", nonce="older")
+    assert stream.session.names(ENDPOINT) == {"a"}
+    with pytest.raises(RemoteError) as refused:
+        stream.subscribe("one too many", nonce="older")
+    assert refused.value.code == 8
