@@ -80,5 +80,9 @@ class Stages:
         )
 
 
+UNSTAGED = Stages()
+"""Of what no change has led to: nothing is known of it."""
+
+
 def _older(first: float, second: float) -> float:
     return min(first, second) if first and second else first or second

@@ -24,9 +24,7 @@ PATIENCE = 30.0
 
 @dataclass(slots=True, kw_only=True)
 class _Open:
-    """A push as it was written, the nonces that are not answered with their types, and what was said of those that were
-    rejected.
-    """
+    """A push as it was written, its nonces by type until they are answered, and what was said of those rejected."""
 
     record: PushRecord
     nonces: dict[str, str]
@@ -36,9 +34,8 @@ class _Open:
 
     def settle(self, short: str, now: float) -> None:
         """Nothing of this type is open any more: it was answered, or overtaken."""
-        left = {nonce: other for nonce, other in self.nonces.items() if other != short}
-        if len(left) < len(self.nonces):
-            self.nonces, self.answered_at = left, now
+        if self.nonces.pop(short, None) is not None:
+            self.answered_at = now
 
 
 class OpenPushes:
@@ -49,22 +46,31 @@ class OpenPushes:
 
     def begin(self, record: PushRecord, now: float) -> None:
         """A push was written; `record.sent` names its nonces and is not empty."""
-        nonces = {item.nonce: item.short for item in record.sent}
+        nonces = {item.short: item.nonce for item in record.sent}
         self._open.append(_Open(record=record, nonces=nonces, deadline=now + PATIENCE))
 
     def answered(self, nonce: str, error: str, now: float, wall: float) -> tuple[PushRecord, ...]:
         """The client answered a response (`error` is "" for an ACK). Returns the pushes that are finished by it."""
-        last = next((place for place, item in enumerate(self._open) if nonce in item.nonces), None)
-        if last is None:
+        found = self._find(nonce)
+        if found is None:
             return ()
-        short = self._open[last].nonces[nonce]
+        last, short = found
         if error:
             self._open[last].errors[nonce] = error
         for item in self._open[: last + 1]:
             item.settle(short, now)
-        finished = tuple(item for item in self._open[: last + 1] if not item.nonces)
-        self._open = [item for item in self._open if item.nonces]
+        finished = [item for item in self._open[: last + 1] if not item.nonces]
+        if finished:
+            self._open = [item for item in self._open if item.nonces]
         return tuple(_finished(item, Outcome.NACKED if item.errors else Outcome.ACKED, wall) for item in finished)
+
+    def _find(self, nonce: str) -> tuple[int, str] | None:
+        """Which push the response with this nonce belongs to, and of which type it is."""
+        for place, item in enumerate(self._open):
+            for short, open_nonce in item.nonces.items():
+                if open_nonce == nonce:
+                    return place, short
+        return None
 
     def deadline(self) -> float | None:
         """When the oldest push counts as unanswered; None without one."""
@@ -85,8 +91,7 @@ class OpenPushes:
 
 
 def _finished(item: _Open, outcome: Outcome, wall: float) -> PushRecord:
-    return replace(
-        item.record,
+    return item.record._replace(
         sent=tuple(map(partial(_marked, item.errors), item.record.sent)) if item.errors else item.record.sent,
         answered_at=item.answered_at,
         finished_wall=wall,

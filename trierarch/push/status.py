@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
-from trierarch.push.causes import Cause, Causes, Stages
+from trierarch.push.causes import UNSTAGED, Cause, Causes, Stages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,8 +38,7 @@ class TypeSent:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PushRecord:
+class PushRecord(NamedTuple):
     """A push to one proxy, finished. Times are monotonic seconds, 0.0 = did not happen; `finished_wall` is wall clock.
 
     `skipped` maps a type's short name (or "all") to the reason why nothing of it was sent.
@@ -48,17 +48,17 @@ class PushRecord:
     connection: str
     snapshot: int
     causes: Causes
-    reasons: Mapping[str, int] = field(default_factory=dict)
+    outcome: Outcome
+    reasons: Mapping[str, int] = MappingProxyType({})
     forced: bool = False
     sent: tuple[TypeSent, ...] = ()
-    skipped: Mapping[str, str] = field(default_factory=dict)
-    stages: Stages = field(default_factory=Stages)
+    skipped: Mapping[str, str] = MappingProxyType({})
+    stages: Stages = UNSTAGED
     queued_at: float = 0.0
     granted_at: float = 0.0
     written_at: float = 0.0
     answered_at: float = 0.0
     finished_wall: float = 0.0
-    outcome: Outcome
 
 
 def stage_times(record: PushRecord) -> dict[str, float]:
