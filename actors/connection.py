@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import inf
+from types import MappingProxyType
 from typing import TYPE_CHECKING, assert_never
 
 import trio
@@ -45,7 +46,7 @@ from actors.messages import (
 from actors.own_certificate import CertificateTerms, OwnCertificate
 from actors.ports import StreamClosed
 from actors.slot import Slot, push_record, sent_record
-from protocol.errors import RemoteError
+from protocol.errors import LocalError, RemoteError
 from protocol.statuses import FAILED_PRECONDITION, INVALID_ARGUMENT, UNAUTHENTICATED, UNAVAILABLE
 from protocol.xds.bounds import NameBounds
 from protocol.xds.events import Acked, Asked, Event, Nacked, NotServed, StaleNonce, Unsubscribed
@@ -148,6 +149,7 @@ class Connection:
         self._slot = slot
         self._outlets = outlets
         self._place: Placed | None = None
+        self._known: dict[str, ResourceSet] = {}
         self._bounds = NameBounds()
         self._started = False
         self._own = OwnCertificate(slot, inbox, outlets.certificates)
@@ -187,7 +189,7 @@ class Connection:
             case Welcome():
                 await self._settle(message)
             case Placed():
-                self._place = message
+                self._move(message)
                 self._slot.snapshot = message.context.number
             case Announce():
                 self.announce()
@@ -272,7 +274,7 @@ class Connection:
             self._outlets.scheduler.post(TypesWatched(connection=self._slot.name, types=types))
         asked = tuple(event.type_url for event in events if isinstance(event, Asked))
         if asked and self._place is not None:
-            await self._offer(asked, {}, self._record(self._place, _ASKED))
+            await self._offer(asked, self._record(self._place, _ASKED))
 
     def _note(self, event: Event) -> None:
         metrics = self._outlets.metrics
@@ -306,52 +308,56 @@ class Connection:
     # --- pushes ------------------------------------------------------------------------------------------------------
     async def _settle(self, welcome: Welcome) -> None:
         """Take a place in a snapshot, and bring what is watched already up to it."""
-        self._place = Placed(context=welcome.context, view=welcome.view, scope=welcome.scope)
+        place = Placed(context=welcome.context, view=welcome.view, scope=welcome.scope)
+        self._move(place)
         if self._slot.session.watches:
             served = any(watch.nonce for watch in self._slot.session.watches.values())
             request = welcome.request.merged(_RETURNED) if served else _ASKED
-            await self._offer(tuple(self._slot.session.watches), {}, self._record(self._place, request))
+            await self._offer(tuple(self._slot.session.watches), self._record(place, request))
 
     async def _push(self, push: PushTo) -> None:
-        self._place = Placed(context=push.context, view=push.view, scope=push.scope)
-        record = self._record(self._place, push.request, queued_at=push.queued_at, granted_at=push.granted_at)
+        place = Placed(context=push.context, view=push.view, scope=push.scope)
+        self._move(place, push.resources)
+        record = self._record(place, push.request, queued_at=push.queued_at, granted_at=push.granted_at)
         if lost := self._slot.session.lost(ENDPOINT):
             self._slot.session = self._slot.session.reminded(ENDPOINT, touched_assignments(lost, push.request))
-        await self._offer(tuple(push.types), push.resources, record)
+        await self._offer(tuple(push.types), record)
         self._outlets.scheduler.post(PushWritten(connection=self._slot.name))
         self._outlets.metrics.convergence_time.observe(trio.current_time() - push.queued_at)
+
+    def _move(self, place: Placed, resources: Mapping[str, ResourceSet] = MappingProxyType({})) -> None:
+        """Answer from this place from now on, of which these sets are known."""
+        self._place, self._known = place, dict(resources)
 
     async def _offer_secrets(self, request: PushRequest | None) -> None:
         """The client's own secrets are others than before, if there is a request that says why."""
         if request is not None and self._place is not None:
-            await self._offer((SECRET,), {}, self._record(self._place, request))
+            await self._offer((SECRET,), self._record(self._place, request))
 
-    async def _offer(self, types: tuple[str, ...], ready: Mapping[str, ResourceSet], record: Recording) -> None:
+    async def _offer(self, types: tuple[str, ...], record: Recording) -> None:
         """Offer types and record what came of it, also if the stream or this actor ends meanwhile."""
         sent: list[TypeSent] = []
         skipped: dict[str, str] = {}
         outcome = Outcome.CLOSED
         try:
-            await self._write(types, ready, sent, skipped)
+            await self._write(types, sent, skipped)
             outcome = Outcome.UNCHANGED
         finally:
             now, wall = trio.current_time(), self._outlets.wall()
             written = record(sent=tuple(sent), skipped=skipped, written_at=now, finished_wall=wall, outcome=outcome)
             self._written(written, now)
 
-    async def _write(
-        self,
-        types: tuple[str, ...],
-        ready: Mapping[str, ResourceSet],
-        sent: list[TypeSent],
-        skipped: dict[str, str],
-    ) -> None:
+    async def _write(self, types: tuple[str, ...], sent: list[TypeSent], skipped: dict[str, str]) -> None:
         """Write, in push order, what differs; say of each type whether something did."""
         due = self._slot.session.due(types)
-        resources = {**ready, **await self._generated(tuple(url for url in due if url not in ready))}
+        if missing := tuple(url for url in due if url not in self._known):
+            self._known.update(await self._generated(missing))
+        for url in due:
+            for _ in self._slot.session.prepare(url, self._known[url]):
+                await trio.lowlevel.checkpoint()
         responses: list[Response] = []
         for url in due:
-            offered = self._own.with_own(resources[url]) if url == SECRET else resources[url]
+            offered = self._own.with_own(self._known[url]) if url == SECRET else self._known[url]
             session, response = self._slot.session.respond(url, offered, following=url not in types)
             self._slot.session = session
             if response is None:
@@ -363,9 +369,10 @@ class Connection:
             await self._send(responses)
 
     async def _generated(self, types: tuple[str, ...]) -> Mapping[str, ResourceSet]:
+        """What the generator has of these types at the place that this client has."""
         place = self._place
-        if not types or place is None:
-            return {}
+        if place is None:
+            raise LocalError("nothing can be offered before there is a snapshot to answer from")
         answer: Mapping[str, ResourceSet] | GenerationFailed = await ask(
             self._outlets.generator,
             lambda reply: Generate(view=place.view, scope=place.scope, context=place.context, types=types, reply=reply),
@@ -373,9 +380,6 @@ class Connection:
         if isinstance(answer, GenerationFailed):
             self._outlets.metrics.internal_errors.inc()
             raise RemoteError(UNAVAILABLE, f"no configuration can be generated: {answer.reason}")
-        for url in types:  # what is new to a client it is mostly sent whole
-            for _ in self._slot.session.dialect.prepare(url, answer[url]):
-                await trio.lowlevel.checkpoint()
         return answer
 
     async def _send(self, responses: Sequence[Response]) -> None:

@@ -22,9 +22,9 @@ forbids it; a cluster would then warm for ever. Here they are remembered (`subsc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.errors import LocalError
 from protocol.wire import SharedFields, delta_resource_field, delta_response
@@ -43,6 +43,7 @@ from protocol.xds.subscription import (
     asked,
     interned,
     less,
+    more,
     news,
     rejected,
     renamed,
@@ -61,8 +62,7 @@ if TYPE_CHECKING:
     from protocol.xds.types import TypeRules
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(NamedTuple):
     """A request beside the watch that it meets (None: its type is not watched).
 
     `wants`: names subscribed to, declared ones among them; `drops`: names unsubscribed. Both may hold "*".
@@ -119,7 +119,7 @@ def _with_late(watch: Watch, late: Late, request: DeltaRequest) -> tuple[Watch, 
     subscribe, unsubscribe = late.subscribe - told, late.unsubscribe - told
     if not request.nonce:
         left = replace(late, subscribe=subscribe, unsubscribe=unsubscribe)
-        return replace(watch, late=left if subscribe or unsubscribe else None), request
+        return watch._replace(late=left if subscribe or unsubscribe else None), request
     if request.nack or request.nonce == late.since or request.nonce != watch.nonce:
         return watch, request
     whole = replace(
@@ -127,7 +127,7 @@ def _with_late(watch: Watch, late: Late, request: DeltaRequest) -> tuple[Watch, 
         subscribe=(*request.subscribe, *sorted(subscribe)),
         unsubscribe=(*request.unsubscribe, *sorted(unsubscribe)),
     )
-    return replace(watch, late=None), whole
+    return watch._replace(late=None), whole
 
 
 # --- the steps -------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def _reject(turn: Turn) -> Outcome:
     if turn.request.nack is None:
         raise LocalError("a request without error_detail is no NACK")
     outcome = rejected(turn.watch, turn.rules.type_url, turn.request.nonce, turn.request.nack)
-    return replace(outcome, watch=_deferring(outcome.watch, turn.request))
+    return outcome._replace(watch=_deferring(outcome.watch, turn.request))
 
 
 def _begin(turn: Turn) -> Outcome:
@@ -156,7 +156,7 @@ def _deferring(watch: Watch | None, request: DeltaRequest) -> Watch | None:
     before = watch.late or Late(since=request.nonce, subscribe=NO_NAMES, unsubscribe=NO_NAMES)
     subscribe = (before.subscribe - dropped) | added
     late = replace(before, subscribe=subscribe, unsubscribe=(before.unsubscribe - added) | dropped)
-    return replace(watch, late=late)
+    return watch._replace(late=late)
 
 
 def _take(turn: Turn) -> Outcome:
@@ -166,7 +166,8 @@ def _take(turn: Turn) -> Outcome:
 
 def _answer(turn: Turn) -> Outcome:
     watch, events = _acknowledged(turn)
-    return _answered(renamed(watch, less(watch.names | turn.named, turn.drops, WILDCARDS)), events, turn)
+    names = less(more(watch.names, turn.named, watch.sent), turn.drops, WILDCARDS)
+    return _answered(renamed(watch, names), events, turn)
 
 
 def _acknowledged(turn: Turn) -> tuple[Watch, tuple[Event, ...]]:
@@ -247,10 +248,12 @@ def encode(rules: TypeRules, made: Offer, version: str, nonce: str) -> tuple[byt
     return delta_response(type_url=rules.type_url, version=version, nonce=nonce, fields=fields, removed=made.removed)
 
 
-def prepare(type_url: str, resources: ResourceSet) -> Iterator[None]:
-    """Encode these resources ahead, in steps: then a response that holds all of them is put together at once."""
-    for part in resources.parts:
-        yield from _fields(type_url).prepare(part)
+def prepare(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Iterator[None]:
+    """Encode ahead, in steps, what an offer of this set will hold whole: parts that a request asks for."""
+    if watch.owed is not None and not watch.owed.declared:
+        for part in resources.parts:
+            if rules.wildcard or len(part) <= len(watch.owed.names):
+                yield from _fields(rules.type_url).prepare(part)
 
 
 @cache

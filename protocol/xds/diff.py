@@ -6,13 +6,14 @@ it was last compared with: a push compares the same two parts for every proxy th
 
 Remembering is safe though parts are immutable, shared values. The note is a pure function of two contents and is filed
 under the predecessor's `version`, a digest of its content: it can be missing, or be of another predecessor, but never
-wrong. It names the predecessor by version and not by reference, so that a chain of notes keeps no old part alive.
+wrong. It names the predecessor by version and not by reference, so that a chain of notes keeps no old part alive; of
+what was in it only the set of names is kept, for many a client will watch just these, and some more.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,6 +35,23 @@ class Difference:
     def within(self, names: frozenset[str]) -> Difference:
         """The difference as somebody sees it who watches these names only."""
         return Difference(self.changed & names, self.removed & names) if self else self
+
+
+class Since(NamedTuple):
+    """A part's note of the part that it was last compared with: its version, its names, and what leads from it here."""
+
+    version: str
+    names: frozenset[str]
+    difference: Difference
+
+    def grew_by(self, names: frozenset[str], added: frozenset[str]) -> bool:
+        """Whether the part's names are these and those added, nothing else, as far as can be told at a glance."""
+        return (
+            self.names is names
+            and not self.difference.removed
+            and self.difference.changed >= added
+            and names.isdisjoint(added)
+        )
 
 
 NOTHING = Difference(frozenset(), frozenset())
@@ -65,12 +83,12 @@ def _flatten(parts: Sequence[Part]) -> dict[str, Resource]:
 
 
 def _difference_of_parts(old: Part, new: Part) -> Difference:
-    if new.since is not None and new.since[0] == old.version:
-        return new.since[1]
+    if new.since is not None and new.since.version == old.version:
+        return new.since.difference
     found = _compare(old.resources, new.resources)
     if old.names == new.names:
         new.names = old.names  # one set for both: subscriptions that share it stay recognisable by identity
-    new.since = (old.version, found)
+    new.since = Since(old.version, old.names, found)
     return found
 
 

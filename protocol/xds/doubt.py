@@ -15,9 +15,8 @@ second time is taken for refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,8 +30,7 @@ TOLD_APART = 16
 """Responses whose names are remembered apart until their ACK; small sets are cheaper than one that is ever rebuilt."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doubt:
+class Doubt(NamedTuple):
     """`unsettled`: names in the responses since the last ACK, a set for each. `nacked`: a NACK came and no response
     since has made up for it. `suspected`: what was unsettled at the last NACK, with versions; `refused`: what was
     refused twice, with the version that was.
@@ -40,8 +38,8 @@ class Doubt:
 
     unsettled: tuple[frozenset[str], ...] = ()
     nacked: bool = False
-    suspected: Mapping[str, str] = field(default_factory=lambda: _NO_VERSIONS)
-    refused: Mapping[str, str] = field(default_factory=lambda: _NO_VERSIONS)
+    suspected: Mapping[str, str] = _NO_VERSIONS
+    refused: Mapping[str, str] = _NO_VERSIONS
 
     @property
     def names(self) -> frozenset[str]:
@@ -54,7 +52,7 @@ class Doubt:
             return self
         unsettled = (*self.unsettled, *names)
         gathered = unsettled if len(unsettled) <= TOLD_APART else (NO_NAMES.union(*unsettled),)
-        return replace(self, unsettled=gathered, nacked=self.nacked and not whole)
+        return self._replace(unsettled=gathered, nacked=self.nacked and not whole)
 
     def settled(self) -> Doubt:
         """After an ACK of the last response. If that did not make up for a NACK, the doubt remains."""
@@ -65,7 +63,7 @@ class Doubt:
         was refused. What an older one held is not known any more, so nothing is blamed for it.
         """
         if not latest or self.nacked:
-            return replace(self, nacked=True)
+            return self._replace(nacked=True)
         names = self.names
         blamed = names if len(names) == 1 else names.intersection(_blamed(words))
         if any(sent.get(name) for name in blamed):
@@ -73,7 +71,7 @@ class Doubt:
         parts = (part.resources.items() for part in sent.parts)
         versions = {name: one.version for part in parts for name, one in part if name in names}
         twice = {name: version for name, version in self.suspected.items() if versions.get(name) == version}
-        return replace(self, nacked=True, suspected=versions, refused={**self.refused, **twice})
+        return self._replace(nacked=True, suspected=versions, refused={**self.refused, **twice})
 
     def again(self, resources: ResourceSet) -> tuple[frozenset[str], frozenset[str]]:
         """Of what is unsettled: the names to tell again with what they are now, and those that are no more."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from protocol.xds.diff import Difference
+    from protocol.xds.diff import Since
 
 
 class Chunk:
@@ -76,8 +76,7 @@ def tie_chunks(name: str, chunks: tuple[Chunk, ...]) -> Resource:
 class Part:
     """An immutable ordered map name -> Resource, compared by identity. `version` is a digest of names and versions.
 
-    `since` is a note of `protocol.xds.diff`: the version of the part that this one was last compared with, and how the
-    two differ.
+    `since` is a note of `protocol.xds.diff`: the part that this one was last compared with, and how the two differ.
     """
 
     __slots__ = ("__weakref__", "names", "resources", "since", "version")
@@ -86,7 +85,7 @@ class Part:
         self.resources: Mapping[str, Resource] = {resource.name: resource for resource in resources}
         self.names: frozenset[str] = frozenset(self.resources)
         self.version: str = digest("".join(f"{r.name}={r.version};" for r in self.resources.values()).encode())
-        self.since: tuple[str, Difference] | None = None
+        self.since: Since | None = None
 
     def __len__(self) -> int:
         return len(self.resources)

@@ -25,9 +25,8 @@ which owes the client everything: it may not have got the response.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from protocol.errors import LocalError
 from protocol.xds import delta, sotw
@@ -65,13 +64,12 @@ class Dialect(Protocol):
         """The response as buffers."""
         ...
 
-    def prepare(self, type_url: str, resources: ResourceSet, /) -> Iterator[None]:
-        """Encode these resources ahead, in steps."""
+    def prepare(self, rules: TypeRules, watch: Watch, resources: ResourceSet, /) -> Iterator[None]:
+        """Encode ahead, in steps, what an offer of this set will hold whole."""
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdsSession:
+class AdsSession(NamedTuple):
     """The state of one stream. `responses` counts those made so far; `watches` are by type URL.
 
     `refused` are types that were asked for in vain.
@@ -82,7 +80,7 @@ class AdsSession:
     stream: str
     responses: int = 0
     refused: frozenset[str] = NO_NAMES
-    watches: Mapping[str, Watch] = field(default_factory=lambda: MappingProxyType({}))
+    watches: Mapping[str, Watch] = MappingProxyType({})
 
     @classmethod
     def sotw(cls, types: TypeTable, stream: str) -> AdsSession:
@@ -100,7 +98,7 @@ class AdsSession:
         """
         if self.watches:
             raise LocalError("the rules of a stream cannot change once something is watched")
-        return replace(self, types=types)
+        return self._replace(types=types)
 
     # --- what there is to know ----------------------------------------------------------------------------------------
     @property
@@ -161,7 +159,13 @@ class AdsSession:
         buffers = self.dialect.encode(rules, made, resources.version, nonce)
         watches = {**self.watches, type_url: offered(watch, resources, made, nonce), **self._warming(type_url, made)}
         response = _build_response(type_url, resources.version, nonce, made, buffers)
-        return replace(self, watches=watches, responses=self.responses + 1), response
+        return self._replace(watches=watches, responses=self.responses + 1), response
+
+    def prepare(self, type_url: str, resources: ResourceSet) -> Iterator[None]:
+        """Encode ahead, in steps, what a response with this set will hold whole: `respond` then puts it together."""
+        watch = self.watches.get(type_url)
+        if watch is not None:
+            yield from self.dialect.prepare(self.types[type_url], watch, resources)
 
     def reminded(self, type_url: str, names: frozenset[str]) -> AdsSession:
         """The session that tells its client of these names in the next response, though nothing be new of them."""
@@ -171,20 +175,20 @@ class AdsSession:
     def resumed(self) -> AdsSession:
         """The session as one that cannot be sure of what was written last: all that is watched is owed again."""
         watches = {type_url: again(watch, self.types[type_url]) for type_url, watch in self.watches.items()}
-        return replace(self, watches=watches)
+        return self._replace(watches=watches)
 
     # --- inner steps --------------------------------------------------------------------------------------------------
     def _not_served(self, type_url: str) -> tuple[AdsSession, tuple[Event, ...]]:
         if type_url in self.refused or len(self.refused) == MOST_REFUSED:
             return self, ()
-        return replace(self, refused=self.refused | {type_url}), (NotServed(type_url=type_url),)
+        return self._replace(refused=self.refused | {type_url}), (NotServed(type_url=type_url),)
 
     def _with(self, type_url: str, watch: Watch | None) -> AdsSession:
         if watch is self.watches.get(type_url):
             return self
         if watch is not None:
-            return replace(self, watches={**self.watches, type_url: watch})
-        return replace(self, watches={url: other for url, other in self.watches.items() if url != type_url})
+            return self._replace(watches={**self.watches, type_url: watch})
+        return self._replace(watches={url: other for url, other in self.watches.items() if url != type_url})
 
     def _followers(self, type_url: str) -> list[tuple[str, Watch]]:
         return [(url, watch) for url, watch in self.watches.items() if self.types[url].follows == type_url]
@@ -193,7 +197,7 @@ class AdsSession:
         """The types that follow this one answer their next request even if it looks like an ACK (§6.14)."""
         session = self
         for url, watch in self._followers(type_url):
-            session = session._with(url, replace(watch, pressed=True))
+            session = session._with(url, watch._replace(pressed=True))
         return session
 
     def _warming(self, type_url: str, made: Offer) -> Mapping[str, Watch]:

@@ -10,9 +10,8 @@ for, so that leaving out is removing; of the others only what is new, for Envoy 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.errors import LocalError
 from protocol.wire import SharedFields, sotw_resource_field, sotw_response
@@ -45,8 +44,7 @@ if TYPE_CHECKING:
     from protocol.xds.types import TypeRules
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(NamedTuple):
     """A request beside the watch that it meets (None: its type is not watched)."""
 
     rules: TypeRules
@@ -109,7 +107,7 @@ def _answer_added(turn: Turn) -> Outcome:
 
 def _answer(turn: Turn, names: frozenset[str]) -> Outcome:
     taken, events = acknowledged(turn.watching, turn.rules.type_url)
-    calm = replace(renamed(taken, turn.names), pressed=False)
+    calm = renamed(taken, turn.names)._replace(pressed=False)
     watch, event = asked(calm, turn.rules.type_url, Owed(names=names))
     return Outcome(watch=watch, events=(*events, event))
 
@@ -120,7 +118,7 @@ CASES: tuple[Case[Turn], ...] = (
     Case(number="3", holds=lambda t: not t.request.nonce or t.watch is None, step=_begin),
     Case(number="4", holds=lambda t: t.request.nonce != t.watching.nonce, step=_ignore),
     Case(number="5a", holds=lambda t: t.watching.pressed, step=_answer_all),
-    Case(number="5b", holds=lambda t: t.names == t.watching.names, step=_take),
+    Case(number="5b", holds=lambda t: t.names is t.watching.names, step=_take),
     Case(number="5c", holds=lambda t: not t.rules.wildcard and t.names <= t.watching.names, step=_take),
     Case(number="5d", holds=lambda t: True, step=_answer_added),
 )
@@ -161,10 +159,14 @@ def encode(rules: TypeRules, made: Offer, version: str, nonce: str) -> tuple[byt
     return sotw_response(type_url=rules.type_url, version=version, nonce=nonce, fields=whole + single)
 
 
-def prepare(type_url: str, resources: ResourceSet) -> Iterator[None]:
-    """Encode these resources ahead, in steps: then a response that holds all of them is put together at once."""
+def prepare(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Iterator[None]:
+    """Encode ahead, in steps, what an offer of this set will hold whole: what is asked for, all of a complete type."""
+    if watch.owed is None and (watch.sent is resources or not rules.complete):
+        return
+    names = watch.owed.names if watch.owed and not rules.complete else watch.names
     for part in resources.parts:
-        yield from _fields(type_url).prepare(part)
+        if rules.wildcard or len(part) <= len(names):
+            yield from _fields(rules.type_url).prepare(part)
 
 
 @cache

@@ -141,6 +141,24 @@ async def test_a_push_brings_what_differs(stage):
     assert await stage.told(stage.scheduler) == [PushWritten(connection="web-1.shop-1")]
 
 
+async def test_what_came_with_a_push_answers_the_requests_that_follow_it(stage):
+    """A new cluster is followed by the question for its endpoints; they came along. In another snapshot they may be
+    others.
+    """
+    await served(stage)
+    await stage.request(ENDPOINT, "a")
+    (first,) = await stage.responses()
+    stage.questions.clear()
+    stage.push([CLUSTER, ENDPOINT], {CLUSTER: resources(a="1", b="1"), ENDPOINT: resources(b="10.1.0.2")})
+    assert [str(response) for response in await stage.responses()] == ["CDS a b"]
+    await stage.request(ENDPOINT, "a", "b", nonce=first.nonce)
+    assert [str(response) for response in await stage.responses()] == ["EDS b"]
+    assert stage.questions == []
+    stage.inbox.post(Placed(**stage.place))
+    await stage.request(ENDPOINT, "c")
+    assert stage.questions == [(ENDPOINT,)]
+
+
 async def test_a_type_that_is_watched_by_now_is_asked_for(stage):
     """The scheduler did not know of it when it had the sets built."""
     await served(stage)

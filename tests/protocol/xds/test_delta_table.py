@@ -1,6 +1,5 @@
 """Every state of a watch beside every shape of request: which case of xds-server.md §6.9 decides, and what it does."""
 
-from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -18,8 +17,8 @@ LEAF_STATES = {"unwatched": None, "silent": Watch(names=interned("ab")), "sent":
 WILDCARD_STATES = {
     "unwatched": None,
     "silent": Watch(names=interned("")),
-    "sent": replace(HELD, names=interned("")),  # a and b came by the wildcard
-    "named": replace(HELD, names=interned("a")),  # a was asked for by name
+    "sent": HELD._replace(names=interned("")),  # a and b came by the wildcard
+    "named": HELD._replace(names=interned("a")),  # a was asked for by name
 }
 STATES = {EDS: LEAF_STATES, CDS: WILDCARD_STATES}
 NONCES = {"none": "", "other": "s-0", "last": "s-1"}
@@ -117,7 +116,7 @@ def test_what_the_case_does(type_url, state, nonce, names, number):
             assert kinds == answered
             assert outcome.watch.nonce == ""
         case "3":
-            assert (replace(outcome.watch, late=None), kinds) == (turn.watch, [StaleNonce])
+            assert (outcome.watch._replace(late=None), kinds) == (turn.watch, [StaleNonce])
             assert (outcome.watch.late is not None) == bool(turn.request.subscribe or turn.request.unsubscribe)
         case "4b":
             assert (outcome.watch.names, outcome.watch.owed, kinds) == (turn.watching.names, None, acked)
@@ -139,8 +138,8 @@ def test_a_nack_is_case_1_everywhere(type_url, state, nonce, names):
     if turn.watch is None:
         assert outcome.watch is None
     else:
-        told = replace(outcome.watch, late=None)
-        assert told == replace(turn.watch, rejection=outcome.events[0], doubt=outcome.watch.doubt)
+        told = outcome.watch._replace(late=None)
+        assert told == turn.watch._replace(rejection=outcome.events[0], doubt=outcome.watch.doubt)
         assert outcome.watch.doubt.nacked
 
 

@@ -150,6 +150,40 @@ def test_a_subscription_to_all_of_a_part_is_the_parts_own_set(dialect):
     assert session.names(EDS) is next_part.names is part.names
 
 
+def test_a_subscription_to_what_a_part_has_grown_to_is_its_own_set():
+    """A service comes, and a thousand clients ask for its endpoints beside all that they had."""
+    part, grown = build_part({"a": "1", "b": "1"}), build_part({"a": "1", "b": "1", "c": "1"})
+    session, _ = AdsSession.delta(TYPES, "s").receive(subscribe(EDS, "a", "b"))
+    session, _ = session.respond(EDS, ResourceSet(part))
+    session, _ = session.respond(EDS, ResourceSet(grown))
+    more, _ = session.receive(subscribe(EDS, "c"))
+    assert more.names(EDS) is grown.names
+    other, _ = session.receive(subscribe(EDS, "d"))
+    assert other.names(EDS) == {"a", "b", "d"}
+
+
+def test_only_what_will_be_sent_whole_is_encoded_ahead(dialect):
+    """Of 200 resources of which one is asked for the rest is left alone; all are encoded for who asks for all."""
+    begin, request = dialect
+    names = tuple(f"n{number}" for number in range(200))
+    resources = build_set(dict.fromkeys(names, "x" * 1000))
+    session, _ = begin(TYPES, "s").receive(request(EDS, names[0]))
+    assert list(session.prepare(EDS, resources)) == []
+    session, _ = begin(TYPES, "s").receive(request(EDS, *names))
+    assert len(list(session.prepare(EDS, resources))) > 1
+    assert list(session.prepare(EDS, resources)) == [], "once for everybody"
+    assert list(session.prepare(CDS, resources)) == [], "nobody asks"
+
+
+def test_a_push_of_all_clusters_is_encoded_ahead_where_they_are_all_sent():
+    """State of the world sends them again for one that changed."""
+    resources, other = (build_set({f"n{number}": text * 1000 for number in range(200)}) for text in "xy")
+    talk = watching(DIALECTS["sotw"], CDS, world={CDS: resources})
+    assert len(list(talk.session.prepare(CDS, other))) > 1
+    talk = watching(DIALECTS["delta"], CDS, world={CDS: resources})
+    assert list(talk.session.prepare(CDS, other)) == []
+
+
 def test_resumed_owes_everything(dialect):
     """Whoever cannot know what was written last sends all that is watched again."""
     world = {CDS: build_set({"a": "1"}), EDS: build_set({"a": "1"})}
