@@ -22,6 +22,7 @@ API_VERSIONS = {
     "RequestAuthentication": "security.istio.io/v1",
     "AuthorizationPolicy": "security.istio.io/v1",
     "EndpointSlice": "discovery.k8s.io/v1",
+    "HTTPRoute": "gateway.networking.k8s.io/v1",
 }
 
 

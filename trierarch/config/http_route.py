@@ -1,6 +1,6 @@
 """HTTPRoute of the Gateway API: routes of the hosts of its parents, be they gateways or services (networking.md §9.15).
 
-Kubernetes has checked these objects by their schema; the defaults of that schema are the defaults here.
+The defaults of Kubernetes' schema are the defaults here.
 """
 
 from dataclasses import dataclass, field

@@ -18,6 +18,7 @@ from trierarch.config.service_entry import ServiceEntry
 from trierarch.config.sidecar import Sidecar
 from trierarch.config.validate_authorization_policy import check_authorization_policy
 from trierarch.config.validate_destination_rule import check_destination_rule
+from trierarch.config.validate_gateway_api import check_gateway_http_route
 from trierarch.config.validate_kubernetes import (
     check_endpoint_slice,
     check_endpoints,
@@ -106,7 +107,7 @@ def _kubernetes(
     )
 
 
-def _gateway_api(name: str, plural: str, spec: type) -> Kind:
+def _gateway_api(name: str, plural: str, spec: type, check: Check) -> Kind:
     return Kind(
         name=name,
         group=GATEWAY_API,
@@ -114,6 +115,7 @@ def _gateway_api(name: str, plural: str, spec: type) -> Kind:
         plural=plural,
         family=Family.KUBERNETES,
         spec=spec,
+        check=check,
     )
 
 
@@ -142,7 +144,7 @@ KINDS: Mapping[str, Kind] = {
             check_request_authentication,
         ),
         _security("AuthorizationPolicy", "authorizationpolicies", AuthorizationPolicy, check_authorization_policy),
-        _gateway_api("HTTPRoute", "httproutes", HttpRouteSpec),
+        _gateway_api("HTTPRoute", "httproutes", HttpRouteSpec, check_gateway_http_route),
         _kubernetes("Service", "services", kubernetes.Service, check_service),
         _kubernetes(
             "EndpointSlice",
