@@ -6,7 +6,7 @@ the signing request says of names is never looked at.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 PATIENCE = 30.0
 """Seconds within which the request must follow its headers."""
 
+TURNS = 4
+"""Calls that are worked on at a time. Each takes the thread for a millisecond: of a thousand that come at once the rest
+sleep, and everybody else waits for no more than these."""
+
 log = get_logger("ca_service")
 
 
@@ -44,7 +48,7 @@ class Terms:
     """Who signs, for whom, and what is known of the mesh.
 
     `identify` says who calls, or raises `RemoteError`. `trusted`: accounts (NAMESPACE/NAME) that may ask for others'
-    certificates; `view`: the configuration of now, where the pods of `cluster` are.
+    certificates; `view`: the configuration of now, where the pods of `cluster` are. `turns` are what calls wait for.
     """
 
     authority: Mailbox[ToAuthority]
@@ -53,6 +57,7 @@ class Terms:
     trusted: tuple[str, ...]
     view: Callable[[], ConfigView]
     cluster: str
+    turns: trio.CapacityLimiter = field(default_factory=lambda: trio.CapacityLimiter(TURNS))
 
 
 def build_handlers(terms: Terms) -> Mapping[str, StreamHandler]:
@@ -63,11 +68,13 @@ def build_handlers(terms: Terms) -> Mapping[str, StreamHandler]:
 async def create_certificate(port: StreamPort, *, terms: Terms) -> None:
     """Serve one call. Raises `RemoteError` for whoever gets no certificate."""
     terms.metrics.csrs.inc()
-    caller = _identify(port, terms)
+    async with terms.turns:
+        caller = _identify(port, terms)
     try:
         request = await _receive(port, terms)
-        identities = _identities(caller, request, terms)
-        signed = await _sign(request, identities, terms)
+        async with terms.turns:
+            identities = _identities(caller, request, terms)
+            signed = await _sign(request, identities, terms)
     except RemoteError as error:
         log.warning(
             "csr_refused", peer=port.peer.address, identities=caller.identities, code=error.code, reason=error.message

@@ -196,6 +196,7 @@ FILES = (
 IDENTITY = (
     Row("request to sign a certificate", size(csr.MOST), "`RESOURCE_EXHAUSTED`"),
     Row("wait for it after its headers", seconds(ca_service.PATIENCE), "`DEADLINE_EXCEEDED`"),
+    Row("such calls that are worked on at a time", f"{ca_service.TURNS}", "they wait in line"),
     Row("bits of its RSA key", f"{csr_request.SHORTEST_RSA:,} to {csr_request.LONGEST_RSA:,}", "`INVALID_ARGUMENT`"),
     Row("life of a workload's certificate", "90 days", "`INVALID_ARGUMENT`", "MAX_WORKLOAD_CERT_TTL"),
     Row("characters of a token", f"{tokens.LONGEST_TOKEN:,}", "`UNAUTHENTICATED`"),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
 
 import grpc
 import pytest
 import trio
 from cryptography import x509
+from trio.testing import wait_all_tasks_blocked
 
 from actors import authority, ca_service
 from actors.authentication import Authentication
@@ -17,7 +20,7 @@ from actors.authority_files import InMemory
 from actors.ca_service import Terms
 from actors.grpc import Limits, Server
 from actors.mailbox import Mailbox, ask
-from actors.messages import IssueIdentity
+from actors.messages import IssueIdentity, SignedChain
 from actors.metrics import Metrics
 from actors.newest import Newest
 from actors.serving_tls import ServingCertificate, build_context
@@ -28,7 +31,7 @@ from tests.identity.authorities import DAY, csr, ec_key, own_root, rsa_key
 from tests.identity.token_issuer import RULE, keys, token
 from tests.push.fixtures import CLUSTER, objects
 from trierarch.config.store import ConfigView
-from trierarch.identity.authenticate import by_client_certificate
+from trierarch.identity.authenticate import Caller, Proof, by_client_certificate
 from trierarch.identity.leaf import Lifetimes
 from trierarch.identity.pem import read_certificates
 from trierarch.identity.tokens import TokenAuthenticator
@@ -258,6 +261,39 @@ async def test_a_request_that_is_too_large(service, lines):
     assert code == "RESOURCE_EXHAUSTED"
     assert len(events(lines, "csr_refused")) == 1
     assert service.metrics.bad_csrs._value.get() == 1
+
+
+# --- floods ----------------------------------------------------------------------------------------------------------
+async def test_of_many_calls_only_some_are_worked_on_at_a_time(nursery):
+    """The others wait in line: whoever else needs the thread waits for no more than a few."""
+    signer = Mailbox("authority", flow=100)
+    terms = Terms(
+        authority=signer, metrics=Metrics(), identify=lambda _: Caller(identities=(ALICE,), proof=Proof.TOKEN),
+        trusted=(), view=ConfigView, cluster=CLUSTER,
+    )  # fmt: skip
+    for _ in range(3 * ca_service.TURNS):
+        nursery.start_soon(partial(ca_service.create_certificate, terms=terms), Port())
+    await wait_all_tasks_blocked()
+    for expected in (ca_service.TURNS, 1, 1):
+        asked = [await signer.receive() for _ in range(expected)]
+        assert signer.receive_nowait() is None
+        with asked[0].reply as reply:
+            reply.answer(SignedChain(serial=1, chain=(), not_after=0.0))
+        await wait_all_tasks_blocked()
+    nursery.cancel_scope.cancel()
+
+
+class Port:
+    """A call that has come whole, and whose caller takes any answer."""
+
+    peer = SimpleNamespace(address="10.0.0.1:1")
+
+    async def receive(self) -> bytes:
+        """The request."""
+        return encode(IstioCertificateRequest(csr=csr(ec_key("agent")).decode()))
+
+    async def send(self, buffers) -> None:
+        """Take the answer."""
 
 
 # --- for others ------------------------------------------------------------------------------------------------------
