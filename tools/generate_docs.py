@@ -1,11 +1,7 @@
-"""Writes `docs/reference.md` from the code: flags and variables, kinds, resource types, metrics, log events.
-
-Usage: `python tools/generate_docs.py [--print]`.
-"""
+"""Writes `docs/reference.md` from the code: flags and variables, kinds, resource types, metrics, log events."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from actors.logs import EVENTS
@@ -18,12 +14,8 @@ TARGET = Path(__file__).parents[1] / "docs" / "reference.md"
 
 
 def main() -> None:
-    """Write the page, or print it."""
-    page = build_page()
-    if "--print" in sys.argv:
-        sys.stdout.write(page)
-    else:
-        TARGET.write_text(page)
+    """Write the page."""
+    TARGET.write_text(build_page())
 
 
 def build_page() -> str:

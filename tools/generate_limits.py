@@ -1,11 +1,7 @@
-"""Writes `docs/limits.md` from the code: every bound that protects the process from its clients and its files.
-
-Usage: `python tools/generate_limits.py [--print]`.
-"""
+"""Writes `docs/limits.md` from the code: every bound that protects the process from its clients and its files."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -244,12 +240,8 @@ a variable is a constant of the module that keeps it, beside its reason; those o
 
 
 def main() -> None:
-    """Write the page, or print it."""
-    page = build_page()
-    if "--print" in sys.argv:
-        sys.stdout.write(page)
-    else:
-        TARGET.write_text(page)
+    """Write the page."""
+    TARGET.write_text(build_page())
 
 
 def build_page() -> str:
