@@ -10,6 +10,7 @@ Recovers by: opening it again.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -27,7 +28,7 @@ from trierarch.config.findings import finding_fields
 from trierarch.push.status import record_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
 
@@ -66,37 +67,15 @@ async def run(
         task_status.started()
 
 
-def build_app(sources: Sources) -> Starlette:
-    """The pages as an ASGI application."""
-    pages = Pages(sources)
-    return Starlette(
-        routes=[
-            Route("/", pages.index),
-            Route("/debug", pages.index),
-            Route("/ready", pages.ready),
-            Route("/version", pages.version),
-            Route("/metrics", pages.metrics),
-            Route("/debug/syncz", pages.syncz),
-            Route("/debug/adsz", pages.adsz),
-            Route("/debug/config_dump", pages.config_dump),
-            Route("/debug/pushes", pages.pushes),
-            Route("/debug/findings", pages.findings),
-            Route("/debug/actors", pages.actors),
-            Route("/debug/actors/{name}/kill", pages.kill, methods=["POST"]),
-        ]
-    )
-
-
 class Pages:
     """One method a page."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
 
-    async def index(self, request: Request) -> Response:
+    async def index(self, _: Request) -> Response:
         """A list of all pages."""
-        paths = [route.path for route in request.app.routes if isinstance(route, Route)]
-        return PlainTextResponse("\n".join(paths) + "\n")
+        return PlainTextResponse("\n".join((*PAGES, KILL)) + "\n")
 
     async def ready(self, _: Request) -> Response:
         """200 once proxies can be served."""
@@ -166,6 +145,31 @@ class Pages:
             self._sources.connections, lambda reply: Describe(proxy_id=proxy_id, reply=reply)
         )
         return tuple(sorted(found, key=lambda each: (each.proxy.cluster, each.proxy.namespace, each.connection)))
+
+
+PAGES: Mapping[str, Callable[[Pages, Request], Awaitable[Response]]] = {
+    "/": Pages.index,
+    "/debug": Pages.index,
+    "/ready": Pages.ready,
+    "/version": Pages.version,
+    "/metrics": Pages.metrics,
+    "/debug/syncz": Pages.syncz,
+    "/debug/adsz": Pages.adsz,
+    "/debug/config_dump": Pages.config_dump,
+    "/debug/pushes": Pages.pushes,
+    "/debug/findings": Pages.findings,
+    "/debug/actors": Pages.actors,
+}
+"""What is at which path. Actors are killed by POST at `KILL`."""
+
+KILL = "/debug/actors/{name}/kill"
+
+
+def build_app(sources: Sources) -> Starlette:
+    """The pages as an ASGI application."""
+    pages = Pages(sources)
+    shown = [Route(path, partial(page, pages)) for path, page in PAGES.items()]
+    return Starlette(routes=[*shown, Route(KILL, pages.kill, methods=["POST"])])
 
 
 async def _in_thread(build: Callable[[], object]) -> Response:

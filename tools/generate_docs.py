@@ -1,9 +1,10 @@
-"""Writes `docs/reference.md` from the code: flags and variables, kinds, resource types, metrics, log events."""
+"""Writes `docs/reference.md` from the code: flags and variables, kinds, types, metrics, pages, log events."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from actors import debug
 from actors.logs import EVENTS
 from actors.metrics import Metrics
 from trierarch.config.kinds import KINDS
@@ -30,6 +31,7 @@ def build_page() -> str:
             *_table("Kinds of configuration", ("kind", "group", "versions"), _kinds()),
             *_table("Resource types", ("type", "type URL"), _types()),
             *_table("Metrics", ("metric", "kind", "labels", "what"), _metrics()),
+            *_table("Pages", ("path", "what"), _pages()),
             *_table("Log events", ("event", "meaning"), list(EVENTS.items())),
         ]
     )
@@ -75,6 +77,11 @@ def _metrics() -> list[tuple[str, ...]]:
         for metric in metrics
         if hasattr(metric, "describe")
     ]
+
+
+def _pages() -> list[tuple[str, ...]]:
+    shown = [(_code(path), (page.__doc__ or "").strip()) for path, page in debug.PAGES.items()]
+    return [*shown, (_code(f"POST {debug.KILL}"), (debug.Pages.kill.__doc__ or "").strip())]
 
 
 if __name__ == "__main__":
