@@ -68,6 +68,14 @@ def test_http_routes(route: str, path: str | None):
     assert complaints("VirtualService", f"{{hosts: [a.b], http: [{route}]}}") == [expected]
 
 
+def test_commands_in_logs():
+    """One more than in headers; expressions may have parentheses in parentheses."""
+    fields = {"accessLogFormat": "%REQ_WITHOUT_QUERY(:PATH)% %CEL(f(g(x)))% %START_TIME(%s)%"}
+    decoded = decode_mesh_config(fields, ORIGIN, "k")
+    assert isinstance(decoded, Decoded)
+    assert check(decoded).findings == ()
+
+
 def test_commands_in_headers():
     """Those that Envoy has, with parameters or without, are admitted, and percent signs that are doubled."""
     value = "%HOSTNAME% %START_TIME% %START_TIME(%Y-%m)% %REQ(x?y):5% 100%% %DOWNSTREAM_PEER_CERT_V_END(%b)%"
@@ -344,6 +352,8 @@ def test_request_authentications():
         ({"proxyListenPort": 0}, "proxyListenPort"),
         ({"connectTimeout": "0s"}, "connectTimeout"),
         ({"trustDomain": "a:b"}, "trustDomain"),
+        ({"accessLogFormat": "%REQUEST%"}, "accessLogFormat"),
+        ({"accessLogFormat": '{"a": "5%"}', "accessLogEncoding": "JSON"}, "accessLogFormat"),
         ({"defaultServiceExportTo": ["*", "a"]}, "defaultServiceExportTo"),
         ({"extensionProviders": [{"name": "x"}]}, "extensionProviders[x]"),
         ({"extensionProviders": [{"name": "x", "zipkin": {"service": "a/b"}}]}, "extensionProviders[x].port"),

@@ -108,6 +108,14 @@ def test_json_is_what_the_user_wrote():
         assert fields["upstream_cluster"] == "%UPSTREAM_CLUSTER_RAW%"
 
 
+@pytest.mark.parametrize("encoding", AccessLogEncoding)
+def test_envoy_is_told_of_the_command_that_is_not_its_own(encoding):
+    """A path without its query needs an extension."""
+    text = '{"path": "%REQ_WITHOUT_QUERY(:PATH)%"}'
+    (formatter,) = log_format(access_log_encoding=encoding, access_log_format=text)["formatters"]
+    assert formatter["name"] == "envoy.formatter.req_without_query"
+
+
 def test_default_providers_take_the_place_of_the_file():
     """What they do is told by Telemetry."""
     settings = mesh(access_log_file="/log", default_providers=DefaultProviders(access_logging=("x",)))

@@ -10,7 +10,7 @@ import re
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
-from trierarch.config.header_commands import fault_of_command
+from trierarch.config.envoy_commands import faults_of_commands
 from trierarch.config.hosts import is_ip_address, is_wildcard
 from trierarch.config.regex import fault_of_regex
 from trierarch.config.violations import Caution, Complaints, Violation
@@ -48,7 +48,6 @@ _HOST_LABEL = re.compile(r"[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?", re.ASCII)
 _WILDCARD_LABEL = re.compile(r"(?:\*|\*?-?[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?)", re.ASCII)
 _QUALIFIED = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _HEADER_NAME = re.compile(r":?[-!#$%&'*+.^_`|~0-9A-Za-z]+", re.ASCII)
-_HEADER_COMMAND = re.compile(r"%%|%([A-Z_0-9]+)((?:\((?:[^()]|\([^()]*\))*\))?(?::\d+)?)%", re.ASCII)
 _MAX_HOST, _MAX_LABEL, _MAX_NAME = 255, 63, 253
 _LEAST_PERCENT = 0.0001
 
@@ -218,12 +217,13 @@ def check_header_name(path: str, name: str, *, pseudo: bool = True) -> Complaint
 def check_header_value(path: str, value: str) -> Complaints:
     """A header's value, in which every `%` is doubled or part of a command such as `%HOSTNAME%`."""
     yield from check_one_line(path, value)
-    if "%" in _HEADER_COMMAND.sub("", value):
-        yield Violation(path, f'"{value}" has a % that is not part of a command', "a percent sign is written %%")
-    for name, parameters in _HEADER_COMMAND.findall(value):
-        fault = fault_of_command(name, parameters) if name else ""
-        if fault:
-            yield Violation(path, fault, "a percent sign is written %%")
+    yield from check_commands(path, value)
+
+
+def check_commands(path: str, text: str, *further: str) -> Complaints:
+    """A text in which Envoy puts something in the place of commands; `further` ones than those of headers."""
+    for fault in faults_of_commands(text, further):
+        yield Violation(path, fault, "a percent sign is written %%")
 
 
 def check_one_line(path: str, text: str) -> Complaints:

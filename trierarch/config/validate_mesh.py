@@ -6,6 +6,7 @@ from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
 from trierarch.config.checks import (
+    check_commands,
     check_dns_label,
     check_duration,
     check_export_to,
@@ -18,6 +19,7 @@ from trierarch.config.checks import (
     check_wildcard_host,
 )
 from trierarch.config.destination_rule import OutlierDetection
+from trierarch.config.envoy_commands import PATH_WITHOUT_QUERY
 from trierarch.config.extension_providers import GrpcAuthorizer, HttpAuthorizer, ProviderService
 from trierarch.config.hosts import is_ip_address
 from trierarch.config.log_format import read_json_format
@@ -70,6 +72,8 @@ def _check_access_log(mesh: MeshConfig) -> Complaints:
     json = mesh.access_log_encoding is AccessLogEncoding.JSON
     if json and mesh.access_log_format and read_json_format(mesh.access_log_format) is None:
         yield Caution("accessLogFormat", "is not a JSON object: the default format is used")
+    else:
+        yield from check_commands("accessLogFormat", mesh.access_log_format, PATH_WITHOUT_QUERY)
 
 
 def _check_trust_domains(mesh: MeshConfig) -> Complaints:

@@ -17,6 +17,7 @@ from protocol.proto.envoy.config.core.v3 import (
     GrpcServiceEnvoyGrpc,
     JsonFormatOptions,
     SubstitutionFormatString,
+    TypedExtensionConfig,
 )
 from protocol.proto.envoy.extensions.access_loggers.file.v3 import FileAccessLog
 from protocol.proto.envoy.extensions.access_loggers.grpc.v3 import (
@@ -24,6 +25,8 @@ from protocol.proto.envoy.extensions.access_loggers.grpc.v3 import (
     HttpGrpcAccessLogConfig,
     TcpGrpcAccessLogConfig,
 )
+from protocol.proto.envoy.extensions.formatter.req_without_query.v3 import ReqWithoutQuery
+from trierarch.config.envoy_commands import PATH_WITHOUT_QUERY
 from trierarch.config.log_format import read_json_format
 from trierarch.config.mesh_config import AccessLogEncoding
 from trierarch.envoy.packing import pack, struct
@@ -140,12 +143,21 @@ def _build_loggers(logs: AccessLogs, place: Place) -> Iterator[AccessLog]:
 
 
 def _build_format(logs: AccessLogs) -> SubstitutionFormatString:
+    formatters = list(_formatters(logs.format))
     if logs.encoding is AccessLogEncoding.JSON:
-        fields = read_json_format(logs.format) or _FIELDS
-        return SubstitutionFormatString(json_format=struct(fields), json_format_options=JsonFormatOptions())
+        fields = struct(read_json_format(logs.format) or _FIELDS)
+        return SubstitutionFormatString(
+            json_format=fields, json_format_options=JsonFormatOptions(), formatters=formatters
+        )
     text = logs.format or _TEXT
     line = text if text.endswith("\n") else f"{text}\n"
-    return SubstitutionFormatString(text_format_source=DataSource(inline_string=line))
+    return SubstitutionFormatString(text_format_source=DataSource(inline_string=line), formatters=formatters)
+
+
+def _formatters(text: str) -> Iterator[TypedExtensionConfig]:
+    """What Envoy has to be told of: all other commands are its own."""
+    if f"%{PATH_WITHOUT_QUERY}" in text:
+        yield TypedExtensionConfig(name="envoy.formatter.req_without_query", typed_config=pack(ReqWithoutQuery()))
 
 
 def _build_service(place: Place) -> AccessLog:

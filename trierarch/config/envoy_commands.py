@@ -1,10 +1,21 @@
-"""Commands in the values of headers: what Envoy puts in the place of `%NAME%` and `%NAME(PARAMETERS):LENGTH%`.
+"""Commands in the values of headers and in logs: what Envoy puts in the place of `%NAME%` and `%NAME(PARAMETERS)%`.
 
-An unknown one makes Envoy refuse a whole route configuration. These are those of Envoy 1.40; what stands in the
-parameters is not looked at.
+An unknown one makes Envoy refuse a whole route configuration or listener. These are those of Envoy 1.40; what stands in
+the parameters is not looked at.
 """
 
 from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+PATH_WITHOUT_QUERY = "REQ_WITHOUT_QUERY"
+"""A command of an extension, which is there in logs only."""
+
+_COMMAND = re.compile(r"%%|%([A-Z_0-9]+)((?:\(.*?\))?(?::\d+)?)%", re.ASCII | re.DOTALL)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -66,10 +77,19 @@ _WITH_PARAMETERS = _words(
 )
 
 
-def fault_of_command(name: str, parameters: str) -> str:
-    """What is wrong with a command, or "" if nothing is. `parameters` is all between the name and the percent sign."""
-    if name in _ALONE:
-        return f"{name} has no parameters" if parameters else ""
-    if name in _WITH_PARAMETERS:
-        return "" if parameters.startswith("(") else f"{name} needs parameters"
-    return "" if name in _WITH_OR_WITHOUT else f"there is no command {name}"
+def faults_of_commands(text: str, further: Collection[str] = ()) -> Iterator[str]:
+    """What is wrong with the percent signs of a text. `further` commands are known besides, with parameters."""
+    if "%" in _COMMAND.sub("", text):
+        yield f'"{text}" has a % that is not part of a command'
+    for name, parameters in _COMMAND.findall(text):
+        if name:
+            yield from _faults(name, parameters, name in _WITH_PARAMETERS or name in further)
+
+
+def _faults(name: str, parameters: str, needs: bool) -> Iterator[str]:
+    if needs and not parameters.startswith("("):
+        yield f"{name} needs parameters"
+    if name in _ALONE and parameters:
+        yield f"{name} has no parameters"
+    if not (needs or name in _ALONE or name in _WITH_OR_WITHOUT):
+        yield f"there is no command {name}"
