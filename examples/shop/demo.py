@@ -21,7 +21,18 @@ import httpx
 from rich.console import Console
 
 from examples.shop.identities import Identities
-from examples.shop.processes import NETWORK, PATIENCE, ControlPlane, Mesh, Programs, Push, Sidecar, tails, wait_until
+from examples.shop.processes import (
+    NETWORK,
+    PATIENCE,
+    TRIERARCH,
+    ControlPlane,
+    Mesh,
+    Programs,
+    Push,
+    Sidecar,
+    tails,
+    wait_until,
+)
 
 STRICT = """
 apiVersion: security.istio.io/v1
@@ -171,10 +182,11 @@ def show_all(stack: ExitStack, envoy: Path, folder: Path) -> Demo:
 def stay(demo: Demo) -> None:
     """Stay up until Ctrl-C."""
     console.print(f"\nIt stays up until Ctrl-C. Edit a file in {demo.mesh.folder} and try:")
-    console.print(
-        f"  curl -H 'host: reviews' http://{demo.front.outbound}/"
-        f"      trierarch why front-1.shop --http-addr {demo.control_plane.debug}"
-    )
+    for command in (
+        f"curl -H 'host: reviews' http://{demo.front.outbound}/",
+        f"{TRIERARCH} why front-1.shop --http-addr {demo.control_plane.debug}",
+    ):
+        console.print(f"  {command}", markup=False)
     try:
         while True:
             time.sleep(3600)
