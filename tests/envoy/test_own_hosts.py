@@ -115,8 +115,8 @@ def runs_of(services, namespace, memo, virtual=()):
 
 def test_what_is_the_same_for_two_namespaces_is_one_run():
     """Only the runs that have a service of either are apart."""
-    memo = Memo(10_000)
-    one, two = (runs_of(many(), namespace, memo) for namespace in ("ns-1", "ns-2"))
+    memo, services = Memo(10_000), many()
+    one, two = (runs_of(services, namespace, memo) for namespace in ("ns-1", "ns-2"))
     apart = [run for run in one if run not in two]
     assert one != two
     assert 0 < len(apart) < len(one)
@@ -125,18 +125,17 @@ def test_what_is_the_same_for_two_namespaces_is_one_run():
 
 def test_a_changed_virtual_service_is_another_run():
     """All the others are the very same."""
-    memo = Memo(10_000)
-    ways = ("/a", "/b")
+    memo, services, ways = Memo(10_000), many(), ("/a", "/b")
     specs = (f"{{hosts: [web-7.ns-7.svc.cluster.local], http: [{{redirect: {{uri: {way}}}}}]}}" for way in ways)
-    before, after = (runs_of(many(), "ns-1", memo, [virtual_service(spec)]) for spec in specs)
+    before, after = (runs_of(services, "ns-1", memo, [virtual_service(spec)]) for spec in specs)
     assert len([run for run in after if run not in before]) == 1
 
 
 def test_a_service_that_comes_leaves_most_runs_as_they_are():
     """Where runs end is decided by names near there, so the division does not shift."""
-    memo = Memo(10_000)
-    before = runs_of(many(), "ns-1", memo)
-    after = runs_of([*many(), in_namespace("ns-3", "web-100a", "80/HTTP")], "ns-1", memo)
+    memo, services = Memo(10_000), many()
+    before = runs_of(services, "ns-1", memo)
+    after = runs_of([*services, in_namespace("ns-3", "web-100a", "80/HTTP")], "ns-1", memo)
     assert len([run for run in after if run not in before]) <= 3
     assert all(len(run.hosts) >= SHORTEST_RUN for run in after[:-1])
     assert len(after) > 5

@@ -29,6 +29,7 @@ from trierarch.envoy.route_tables import NO_MEMBERS, build_table, index_services
 from trierarch.envoy.routes import select_hosts
 from trierarch.envoy.virtual_host_runs import hosts_of
 from trierarch.envoy.virtual_host_selection import select_catch_all, select_virtual_hosts
+from trierarch.envoy.virtual_hosts import catch_all_host
 from trierarch.push.steps import run_steps
 
 WEB = service("web", "80/HTTP", "9000/TCP", "7000", address="10.0.0.7")
@@ -119,7 +120,7 @@ def test_a_spliced_configuration_is_the_encoding_of_the_whole_message(services, 
     view, memo = select_outbound_view(outlook(here)), Memo(10_000)
     members = run_steps(index_services(listener.services, memo)).get(80, NO_MEMBERS)
     hosts = hosts_of(run_steps(select_virtual_hosts(build_table(view, listener, 80, members), memo)))
-    whole = build_route_configuration("80", [*hosts, select_catch_all(view)])
+    whole = build_route_configuration("80", [*hosts, catch_all_host(select_catch_all(view))])
     spliced = joined(planned_routes(here))
     assert spliced.get("80", encode(whole)) == encode(whole)
 

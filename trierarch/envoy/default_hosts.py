@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from trierarch.envoy.host_candidates import build_host
+from trierarch.envoy.host_candidates import build_host, find_session, treat
 from trierarch.envoy.names import outbound_cluster
 from trierarch.envoy.route_hash import consistent_hash
 from trierarch.envoy.routed_hosts import NO_GROUP, Group
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trierarch.envoy.memo import Memo
     from trierarch.envoy.route_tables import Members
     from trierarch.envoy.surroundings import Surroundings
-    from trierarch.envoy.virtual_hosts import VirtualHostInputs
+    from trierarch.envoy.virtual_hosts import Treatment, VirtualHostInputs
     from trierarch.push.model import Service
     from trierarch.push.steps import Steps
     from trierarch.push.traffic import MergedRule
@@ -74,15 +74,20 @@ def _group(claims: tuple[Claim, ...], service: Service, rule: MergedRule | None,
     if service.resolution is Resolution.ALIAS:
         return NO_GROUP
     rows = [DefaultHost(claim, service, rule, common) for claim in claims]
-    return Group(claims, tuple([memo.recall(_build_default, row) for row in rows]), frozenset())
+    return Group(claims, tuple([memo.think(_build_default, row) for row in rows]), frozenset())
 
 
-def _build_default(row: DefaultHost) -> VirtualHostInputs:
+def _build_default(row: DefaultHost, memo: Memo) -> VirtualHostInputs:
     claim, service, rule, common = row
+    return build_host(claim, memo.recall(_treat_by_default, (service, claim.port, rule, common)))
+
+
+def _treat_by_default(inputs: tuple[Service, int, MergedRule | None, Common]) -> Treatment:
+    service, port, rule, common = inputs
     route = DefaultRoute(
-        cluster=outbound_cluster(claim.port, "", service.hostname),
-        operation=f"{service.hostname}:{claim.port}/*",
-        consistent_hash=consistent_hash(effective_policy(rule, "", claim.port, common.mesh)),
+        cluster=outbound_cluster(port, "", service.hostname),
+        operation=f"{service.hostname}:{port}/*",
+        consistent_hash=consistent_hash(effective_policy(rule, "", port, common.mesh)),
         retry=common.retry,
     )
-    return build_host(claim, service, (route,), common)
+    return treat((route,), find_session(service, common), common)

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.envoy.route_retry import DEFAULT_RETRY
 from trierarch.envoy.stateful_session import select_session
-from trierarch.envoy.virtual_hosts import VirtualHostInputs
+from trierarch.envoy.virtual_hosts import Treatment, VirtualHostInputs
 
 if TYPE_CHECKING:
     from trierarch.config.virtual_service import HttpRetry
     from trierarch.envoy.host_names import Claim
     from trierarch.envoy.outbound_view import OutboundView
     from trierarch.envoy.route_action import RouteInputs
+    from trierarch.envoy.stateful_session import Session
     from trierarch.envoy.virtual_hosts import DefaultRoute
     from trierarch.push.mesh import Mesh
     from trierarch.push.model import Service
@@ -39,19 +40,19 @@ def select_common(view: OutboundView) -> Common:
     return Common(view.mesh, counts_attempts(view), view.key.is_proxyless)
 
 
-def build_host(
-    claim: Claim, service: Service | None, routes: tuple[RouteInputs | DefaultRoute, ...], common: Common
-) -> VirtualHostInputs:
-    """A virtual host with these routes, of a service or (None) of a host that is none, as it is if it gets all the
-    domains that it claims.
-    """
-    return VirtualHostInputs(
-        name=claim.name,
-        domains=claim.domains,
-        routes=routes,
-        counts_attempts=common.counts_attempts,
-        session=None if service is None else select_session(service, common.mesh.features),
-    )
+def treat(routes: tuple[RouteInputs | DefaultRoute, ...], session: Session | None, common: Common) -> Treatment:
+    """What becomes of requests to a virtual host with these routes."""
+    return Treatment(routes=routes, counts_attempts=common.counts_attempts, session=session)
+
+
+def find_session(service: Service | None, common: Common) -> Session | None:
+    """What keeps requests to a service, or (None) to a host that is none, with one endpoint."""
+    return None if service is None else select_session(service, common.mesh.features)
+
+
+def build_host(claim: Claim, treatment: Treatment) -> VirtualHostInputs:
+    """A virtual host as it is if it gets all the domains that it claims."""
+    return VirtualHostInputs(name=claim.name, domains=claim.domains, treatment=treatment)
 
 
 def counts_attempts(view: OutboundView) -> bool:

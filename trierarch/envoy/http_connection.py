@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trierarch.config.mesh_config import Normalization
     from trierarch.envoy.http_filters import ResolvedHosts
     from trierarch.envoy.routes_inbound import InboundRoute
-    from trierarch.envoy.virtual_hosts import VirtualHostInputs
+    from trierarch.envoy.virtual_hosts import CatchAll
     from trierarch.push.mesh import Mesh
     from trierarch.push.request_authentication import TokenRules
     from trierarch.push.telemetry import Telemetry
@@ -62,7 +62,7 @@ class HttpConnection:
 
     profile: HttpProfile
     stat_prefix: str
-    routes: str | InboundRoute | VirtualHostInputs
+    routes: str | InboundRoute | CatchAll
     grpc_web: bool = False
     http2: bool = False
     absolute_urls: bool = False

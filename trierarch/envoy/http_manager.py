@@ -49,7 +49,7 @@ from trierarch.envoy.rbac import OPEN
 from trierarch.envoy.route_configuration import build_route_configuration
 from trierarch.envoy.routes_inbound import InboundRoute, build_inbound_routes
 from trierarch.envoy.tracing import build_tracing
-from trierarch.envoy.virtual_hosts import VirtualHostInputs
+from trierarch.envoy.virtual_hosts import CatchAll, catch_all_host
 from trierarch.push.telemetry import SILENT
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ def _with_routes(connection: HttpConnection) -> HttpConnectionManager:
             manager.rds = Rds(config_source=ads_source(), route_config_name=name)
         case InboundRoute() as route:
             manager.route_config = build_inbound_routes(route)
-        case VirtualHostInputs() as host:
+        case CatchAll() as catch_all:
+            host = catch_all_host(catch_all)
             manager.route_config = build_route_configuration(host.name, (host,))
     return manager
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trierarch.config.common import Destination
 from trierarch.config.hosts import MESH_GATEWAY, hosts_overlap, is_wildcard, most_specific_cover
-from trierarch.envoy.host_candidates import build_host
+from trierarch.envoy.host_candidates import build_host, find_session, treat
 from trierarch.envoy.host_names import claim_host
 from trierarch.envoy.names import outbound_cluster
 from trierarch.envoy.outbound_view import destination_port
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from trierarch.envoy.host_names import Claim
     from trierarch.envoy.memo import Memo
     from trierarch.envoy.route_tables import Members, PortService
+    from trierarch.envoy.stateful_session import Session
     from trierarch.envoy.surroundings import Surroundings
-    from trierarch.envoy.virtual_hosts import VirtualHostInputs
+    from trierarch.envoy.virtual_hosts import Treatment, VirtualHostInputs
     from trierarch.envoy.virtual_service_index import VirtualServiceIndex
     from trierarch.push.mesh import Mesh
     from trierarch.push.model import Service, ServicePort
@@ -120,17 +121,23 @@ class Callee(NamedTuple):
     rule: MergedRule | None
 
 
-class RoutedHosts(NamedTuple):
-    """All that a virtual service makes of hosts: those that are no services come with None.
+class Routing(NamedTuple):
+    """All that the routes of a virtual service are made of, whatever its hosts are called.
 
     `client` without what the virtual service does not ask for; `callees` are by the hosts that it sends to.
     """
 
     virtual_service: ResolvedVirtualService
-    hosts: tuple[tuple[Claim, Service | None], ...]
     client: RouteClient
     callees: tuple[tuple[str, Callee], ...]
     common: Common
+
+
+class RoutedHosts(NamedTuple):
+    """All that a virtual service makes of hosts: those that are no services come with None."""
+
+    hosts: tuple[tuple[Claim, Service | None], ...]
+    routing: Routing
 
 
 class Group(NamedTuple):
@@ -155,7 +162,7 @@ def unite(groups: Sequence[Group]) -> Group:
 
 def _think_of_group(inputs: tuple[Surroundings, ResolvedVirtualService], memo: Memo) -> Group:
     around, virtual_service = inputs
-    return memo.recall(_build_group, _select_hosts(around, virtual_service, {}, memo))
+    return memo.think(_build_group, _select_hosts(around, virtual_service, {}, memo))
 
 
 def _think_of_wild(
@@ -163,7 +170,7 @@ def _think_of_wild(
 ) -> Group:
     around, virtual_service, beside = inputs
     owners = index_virtual_services(beside).owners
-    return memo.recall(_build_group, _select_hosts(around, virtual_service, owners, memo))
+    return memo.think(_build_group, _select_hosts(around, virtual_service, owners, memo))
 
 
 def _select_hosts(
@@ -183,7 +190,7 @@ def _select_hosts(
         ports = {DEFAULT_HTTP_PORT: []}
     claims = [each for port, services in ports.items() for each in (*_hosts_of_their_own(hosts, port, memo), *services)]
     callees = tuple((host, _callee(around, host)) for host in reads.hosts)
-    return RoutedHosts(virtual_service, tuple(claims), _client(around, reads), callees, around.common)
+    return RoutedHosts(tuple(claims), Routing(virtual_service, _client(around, reads), callees, around.common))
 
 
 def _client(around: Surroundings, reads: Reads) -> RouteClient:
@@ -273,19 +280,28 @@ def _owner(host: str, owners: Mapping[str, ResolvedVirtualService]) -> ResolvedV
     return None if cover is None else owners[cover]
 
 
-def _build_group(inputs: RoutedHosts) -> Group:
+def _build_group(inputs: RoutedHosts, memo: Memo) -> Group:
     """Nothing where none of the routes applies (§5.4.3)."""
-    routes = _select_routes(inputs) if inputs.hosts else ()
-    if not routes:
+    hosts, routing = inputs
+    if not hosts or not memo.recall(_treat, (routing, None)).routes:
         return NO_GROUP
     return Group(
-        tuple([claim for claim, _ in inputs.hosts]),
-        tuple([build_host(claim, service, routes, inputs.common) for claim, service in inputs.hosts]),
-        frozenset(claim.host for claim, service in inputs.hosts if service is not None),
+        tuple([claim for claim, _ in hosts]),
+        tuple([_build_routed(claim, service, routing, memo) for claim, service in hosts]),
+        frozenset(claim.host for claim, service in hosts if service is not None),
     )
 
 
-def _select_routes(inputs: RoutedHosts) -> tuple[RouteInputs, ...]:
+def _build_routed(claim: Claim, service: Service | None, routing: Routing, memo: Memo) -> VirtualHostInputs:
+    return build_host(claim, memo.recall(_treat, (routing, find_session(service, routing.common))))
+
+
+def _treat(inputs: tuple[Routing, Session | None]) -> Treatment:
+    routing, session = inputs
+    return treat(_select_routes(routing), session, routing.common)
+
+
+def _select_routes(inputs: Routing) -> tuple[RouteInputs, ...]:
     """The routes that apply, up to the first that takes everything."""
     routes: list[RouteInputs] = []
     callees = dict(inputs.callees)
@@ -300,7 +316,7 @@ def _select_routes(inputs: RoutedHosts) -> tuple[RouteInputs, ...]:
 
 
 def _route_inputs(
-    inputs: RoutedHosts, callees: Mapping[str, Callee], rule: HttpRoute, match: HttpMatch | None
+    inputs: Routing, callees: Mapping[str, Callee], rule: HttpRoute, match: HttpMatch | None
 ) -> RouteInputs:
     virtual_service, port = inputs.virtual_service, inputs.client.port
 

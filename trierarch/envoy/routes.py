@@ -19,6 +19,7 @@ from trierarch.envoy.route_tables import NO_MEMBERS, Members, build_table, index
 from trierarch.envoy.units import Tied
 from trierarch.envoy.virtual_host_runs import Run, hosts_of
 from trierarch.envoy.virtual_host_selection import select_catch_all, select_virtual_hosts
+from trierarch.envoy.virtual_hosts import catch_all_host
 from trierarch.push.model import PortProtocol
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from trierarch.envoy.outbound_view import OutboundView
     from trierarch.envoy.outlook import Outlook
     from trierarch.envoy.units import Plan
-    from trierarch.envoy.virtual_hosts import VirtualHostInputs
+    from trierarch.envoy.virtual_hosts import CatchAll, VirtualHostInputs
     from trierarch.push.sidecar_scope import EgressListener
     from trierarch.push.steps import Steps
     from trierarch.push.traffic import MergedRule
@@ -105,7 +106,11 @@ def select_runs(view: OutboundView, name: str, memo: Memo) -> Steps[tuple[Run, .
         yield
         table = build_table(view, egress, port, members)
         runs = yield from select_virtual_hosts(table, memo)
-    return *runs, memo.recall(Run, (select_catch_all(view),))
+    return *runs, memo.recall(_catch_all_run, select_catch_all(view))
+
+
+def _catch_all_run(inputs: CatchAll) -> Run:
+    return Run((catch_all_host(inputs),))
 
 
 def _members(egress: EgressListener, port: int, memo: Memo) -> Steps[Members]:

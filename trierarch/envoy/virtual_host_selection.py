@@ -23,7 +23,7 @@ from trierarch.envoy.route_tables import DEFAULT_HTTP_PORT
 from trierarch.envoy.routed_hosts import Group, Groups, batches, unite
 from trierarch.envoy.surroundings import Surroundings, see_as_anybody, see_as_client
 from trierarch.envoy.virtual_host_runs import Run
-from trierarch.envoy.virtual_hosts import CatchAllRoute, VirtualHostInputs
+from trierarch.envoy.virtual_hosts import CatchAll, CatchAllRoute
 from trierarch.envoy.virtual_service_index import index_virtual_services
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from trierarch.envoy.memo import Memo
     from trierarch.envoy.outbound_view import OutboundView
     from trierarch.envoy.route_tables import Members, RouteTable
+    from trierarch.envoy.virtual_hosts import VirtualHostInputs
     from trierarch.push.routing import ResolvedVirtualService
     from trierarch.push.steps import Steps
 
@@ -65,8 +66,10 @@ def think_of_all(scene: Scene, memo: Memo) -> Steps[Selection]:
     """Think of all of them."""
     around, virtual_services = scene
     groups = Groups(around, see_as_anybody(around, memo), index_virtual_services(virtual_services), memo)
+    considered = memo.recall(_considered, (virtual_services, around.port, around.members))
+    yield
     routed: list[Group] = []
-    for some in batches(memo.recall(_considered, (virtual_services, around.port, around.members))):
+    for some in batches(considered):
         routed.append(groups.of(some))
         yield
     names = around.names
@@ -116,7 +119,7 @@ def _renamed(inputs: tuple[VirtualHostInputs, tuple[str, ...]]) -> VirtualHostIn
 
 
 # --- hosts that nobody defined ---------------------------------------------------------------------------------------
-def select_catch_all(view: OutboundView) -> VirtualHostInputs:
+def select_catch_all(view: OutboundView) -> CatchAll:
     """What happens to hosts that nobody defined (networking.md §4.8)."""
     name, cluster = "allow_any", view.fall_through
     if view.resolves_unknown_names:
@@ -124,5 +127,5 @@ def select_catch_all(view: OutboundView) -> VirtualHostInputs:
     elif cluster == BLACK_HOLE_CLUSTER:
         name, cluster = "block_all", ""
     forwarded = view.headers.x_forwarded_host
-    route = CatchAllRoute(cluster=cluster, forwards_host=forwarded is not None and bool(forwarded.enabled))
-    return VirtualHostInputs(name=name, domains=("*",), routes=(route,), counts_attempts=counts_attempts(view))
+    forwards_host = forwarded is not None and bool(forwarded.enabled)
+    return CatchAll(CatchAllRoute(name=name, cluster=cluster, forwards_host=forwards_host), counts_attempts(view))

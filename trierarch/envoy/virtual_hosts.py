@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.proto.envoy.config.route.v3 import (
     Decorator,
@@ -50,30 +50,36 @@ class DefaultRoute:
 class CatchAllRoute:
     """What happens to requests for unknown hosts: forwarded to `cluster`, or refused with 502 if that is ""."""
 
+    name: str
     cluster: str
     forwards_host: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class VirtualHostInputs:
-    """All that a virtual host is built from.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Treatment:
+    """What becomes of requests to a virtual host, whatever it is called.
 
     `counts_attempts`: the server is told how often a request was tried; `session`: what keeps a client's requests with
-    one endpoint. Without slots, so that it is hashed and encoded once, however many configurations it stands in.
+    one endpoint. Compared by identity. Without slots, so that it is encoded once for all virtual hosts.
     """
+
+    routes: tuple[RouteInputs | DefaultRoute | CatchAllRoute, ...]
+    counts_attempts: bool
+    session: Session | None = None
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """A virtual host without name and domains, which are its first fields."""
+        return encode(_build_treated(self))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VirtualHostInputs:
+    """All that a virtual host is built from. Compared by identity, and encoded once likewise."""
 
     name: str
     domains: tuple[str, ...]
-    routes: tuple[RouteInputs | DefaultRoute | CatchAllRoute, ...]
-    counts_attempts: bool = True
-    session: Session | None = None
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.name, self.domains, self.routes, self.counts_attempts, self.session))
+    treatment: Treatment
 
     @cached_property
     def encoded(self) -> bytes:
@@ -83,14 +89,25 @@ class VirtualHostInputs:
     @cached_property
     def nameless(self) -> bytes:
         """The message without its name, which is its first field: so it can be put together under any name."""
-        message = build_virtual_host(self)
-        message.name = ""
-        return encode(message)
+        return encode(VirtualHost(domains=list(self.domains))) + self.treatment.encoded
 
     @property
     def is_encoded(self) -> bool:
         """Whether that costs nothing any more."""
         return "nameless" in self.__dict__
+
+
+class CatchAll(NamedTuple):
+    """All that the virtual host for hosts that nobody defined is built from, compared by value."""
+
+    route: CatchAllRoute
+    counts_attempts: bool
+
+
+def catch_all_host(inputs: CatchAll) -> VirtualHostInputs:
+    """That virtual host, which is called like its route."""
+    treatment = Treatment(routes=(inputs.route,), counts_attempts=inputs.counts_attempts)
+    return VirtualHostInputs(name=inputs.route.name, domains=("*",), treatment=treatment)
 
 
 def virtual_host_field(body: bytes) -> bytes:
@@ -100,27 +117,32 @@ def virtual_host_field(body: bytes) -> bytes:
 
 def build_virtual_host(inputs: VirtualHostInputs) -> VirtualHost:
     """The message."""
+    message = _build_treated(inputs.treatment)
+    message.name = inputs.name
+    message.domains = list(inputs.domains)
+    return message
+
+
+def _build_treated(treatment: Treatment) -> VirtualHost:
     return VirtualHost(
-        name=inputs.name,
-        domains=list(inputs.domains),
-        include_request_attempt_count=inputs.counts_attempts,
-        typed_per_filter_config=_filter_settings(inputs),
-        routes=[_build_route(inputs.name, route) for route in inputs.routes],
+        include_request_attempt_count=treatment.counts_attempts,
+        typed_per_filter_config=_filter_settings(treatment),
+        routes=list(map(_build_route, treatment.routes)),
     )
 
 
-def _filter_settings(inputs: VirtualHostInputs) -> dict[str, Any]:
-    return {STATEFUL_SESSION: pack(build_session(inputs.session))} if inputs.session is not None else {}
+def _filter_settings(treatment: Treatment) -> dict[str, Any]:
+    return {STATEFUL_SESSION: pack(build_session(treatment.session))} if treatment.session is not None else {}
 
 
-def _build_route(host: str, route: RouteInputs | DefaultRoute | CatchAllRoute) -> Route:
+def _build_route(route: RouteInputs | DefaultRoute | CatchAllRoute) -> Route:
     match route:
         case RouteInputs():
             return build_route(route)
         case DefaultRoute():
             return _build_default(route)
         case CatchAllRoute():
-            return _build_catch_all(host, route)
+            return _build_catch_all(route)
 
 
 def _build_default(default: DefaultRoute) -> Route:
@@ -132,8 +154,8 @@ def _build_default(default: DefaultRoute) -> Route:
     return Route(name="default", match=RouteMatch(prefix="/"), decorator=decorator, route=action)
 
 
-def _build_catch_all(name: str, catch_all: CatchAllRoute) -> Route:
-    route = Route(name=name, match=RouteMatch(prefix="/"))
+def _build_catch_all(catch_all: CatchAllRoute) -> Route:
+    route = Route(name=catch_all.name, match=RouteMatch(prefix="/"))
     if catch_all.cluster:
         route.route = _forward(catch_all.cluster)
         route.route.append_x_forwarded_host = catch_all.forwards_host
