@@ -1,7 +1,7 @@
 """Where configuration enters: sources speak, intake says what changed and why.
 
 Owns: the `ConfigView`, what each source has said, the findings told, and what is kept in a `Memory`: the view that was
-    passed on last and the causes that are not in a snapshot yet.
+    passed on last, the causes that are not in a snapshot yet, and what is said of the objects for the debug pages.
 Receives: `SourceChanged` from sources, `ResendConfig` from the debouncer and the snapshot builder, `CausesSettled` from
     the snapshot builder.
 Sends: `ConfigChanged` to the debouncer, `ResendAll` to sources.
