@@ -154,7 +154,7 @@ class Reader:
         if isinstance(request, SotwRequest):
             if names:
                 return replace(request, names=names + request.names)
-            self._repeated.note(message, request)
+            return self._repeated.note(message, request)
         return request
 
     async def _next_message(self) -> bytes | None:

@@ -56,24 +56,25 @@ class RepeatedNames:
                 return data[:begin] + data[end:], block.names
         return data, ()
 
-    def note(self, data: bytes, request: SotwRequest) -> None:
-        """Keep the names of a request that was decoded whole, if they are many."""
+    def note(self, data: bytes, request: SotwRequest) -> SotwRequest:
+        """Keep the names of a request that was decoded whole, if they are many; the request with the names as kept."""
         self._blocks.pop(request.type_url, None)
         begin, size = begin_of_names(data), _size(request.names)
         found, rest = data[begin : begin + size], data[:begin] + data[begin + size :]
         worth_it = LEAST <= size <= MOST and len(self._blocks) < MOST_TYPES
         if not worth_it or len(found) < size or not _says(rest, replace(request, names=())):
-            return
+            return request
         block = _BLOCKS.get(found)
         if block is None:
             block = _BLOCKS[found] = _Block(data=found, names=request.names)
         self._blocks[request.type_url] = block
+        return request if block.names is request.names else replace(request, names=block.names)
 
 
 def _size(names: tuple[str, ...]) -> int:
     """Bytes of the fields that hold these names, if they are plain ones: ASCII, and encoded in the shortest way."""
-    lengths = tuple(map(len, names))
-    return sum(lengths) + 2 * len(lengths) + sum(length > SHORT for length in lengths)
+    size = len("".join(names)) + 2 * len(names)
+    return size + sum(len(name) > SHORT for name in names) if max(map(len, names), default=0) > SHORT else size
 
 
 def _says(data: bytes, request: SotwRequest) -> bool:

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 
 
 class Turn(NamedTuple):
-    """A request beside the watch that it meets (None: its type is not watched)."""
+    """A request beside the watch that it meets (None: its type is not watched). `names` are the watch's own set if the
+    request names just these.
+    """
 
     rules: TypeRules
     watch: Watch | None
@@ -64,9 +66,15 @@ def receive(rules: TypeRules, watch: Watch | None, request: Request) -> Outcome:
     """Step a watch by a request. Pure; raises `LocalError` for a request of the other dialect."""
     if not isinstance(request, SotwRequest):
         raise LocalError("a state-of-the-world stream was given a delta request")
-    names = interned(request.names, watch.names) if watch else interned(request.names)
-    turn = Turn(rules=rules, watch=watch, request=request, names=names)
+    turn = Turn(rules=rules, watch=watch, request=request, names=_names(watch, request))
     return decide(CASES, turn).step(turn)
+
+
+def _names(watch: Watch | None, request: SotwRequest) -> frozenset[str]:
+    """The names that a request says; the watch's own set if they are no others."""
+    if watch is None:
+        return interned(request.names)
+    return watch.names if request.names is watch.said else interned(request.names, watch.names)
 
 
 # --- the steps -------------------------------------------------------------------------------------------------------
@@ -83,7 +91,7 @@ def _unsubscribe(turn: Turn) -> Outcome:
 
 
 def _begin(turn: Turn) -> Outcome:
-    fresh = Watch(names=turn.names)
+    fresh = Watch(names=turn.names, said=turn.request.names)
     watch, event = asked(fresh, turn.rules.type_url, Owed(names=turn.names), first=turn.watch is None)
     return Outcome(watch=watch, events=(event,), presses=True)
 
@@ -94,7 +102,7 @@ def _ignore(turn: Turn) -> Outcome:
 
 def _take(turn: Turn) -> Outcome:
     watch, events = acknowledged(turn.watching, turn.rules.type_url)
-    return Outcome(watch=renamed(watch, turn.names), events=events)
+    return Outcome(watch=_saying(watch, turn), events=events)
 
 
 def _answer_all(turn: Turn) -> Outcome:
@@ -107,9 +115,15 @@ def _answer_added(turn: Turn) -> Outcome:
 
 def _answer(turn: Turn, names: frozenset[str]) -> Outcome:
     taken, events = acknowledged(turn.watching, turn.rules.type_url)
-    calm = renamed(taken, turn.names)._replace(pressed=False)
+    calm = _saying(taken, turn)._replace(pressed=False)
     watch, event = asked(calm, turn.rules.type_url, Owed(names=names))
     return Outcome(watch=watch, events=(*events, event))
+
+
+def _saying(watch: Watch, turn: Turn) -> Watch:
+    """The watch of a client that says these names."""
+    said = turn.request.names
+    return watch if watch.said is said else renamed(watch, turn.names)._replace(said=said)
 
 
 CASES: tuple[Case[Turn], ...] = (

@@ -84,7 +84,8 @@ class Watch(NamedTuple):
     `doubt`: what the client may not have got. `due`: names that must be sent, changed or not, because what they belong
     to was sent (`TypeRules.follows`). `lost`: names that the set has lost while it only followed another. `late`:
     changes of the subscription that were not taken yet. `pressed`: the next request is answered though it looks like an
-    ACK (istiod's AlwaysRespond, §6.4 case 5a).
+    ACK (istiod's AlwaysRespond, §6.4 case 5a). `said`: the names as a state-of-the-world client said them last; whoever
+    reads its stream gives the same tuple when it repeats itself.
     """
 
     names: frozenset[str]
@@ -98,6 +99,7 @@ class Watch(NamedTuple):
     doubt: Doubt = CERTAIN
     late: Late | None = None
     pressed: bool = False
+    said: tuple[str, ...] | None = None
 
 
 class Outcome(NamedTuple):
