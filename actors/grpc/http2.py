@@ -115,14 +115,15 @@ class TrioStream(protocol.Stream):
             await trio.lowlevel.checkpoint_if_cancelled()
             self._send_batch(frames, await self._wait_for_window(deadline))
             while frames.remaining:
-                await trio.lowlevel.checkpoint()
+                if self._room() > 0:  # else others have their turn anyway
+                    await trio.lowlevel.checkpoint()
                 self._send_batch(frames, await self._wait_for_window(deadline))
         finally:
             self._sending = False
 
     def blocked(self) -> bool:
         """Whether `send_messages` would have to wait for its turn, a window or the transport."""
-        return self._sending or (self.closable and not (self.connection.write_ready.is_set() and self._window() > 0))
+        return self._sending or (self.closable and self._room() <= 0)
 
     async def _wait_for_window(self, deadline: float) -> int:
         """Wait until the transport and both windows have room. Returns the windows' (> 0)."""
@@ -142,6 +143,10 @@ class TrioStream(protocol.Stream):
             await room.wait()
         if waiting.cancelled_caught:
             raise RemoteError(Status.UNAVAILABLE.value, "The peer does not read what it is sent")
+
+    def _room(self) -> int:
+        """What can be sent now. None while the transport is full."""
+        return self._window() if self.connection.write_ready.is_set() else 0
 
     def _window(self) -> int:
         """What the peer lets us send now. A change of its settings can make it negative (RFC 9113 §6.9.2)."""
