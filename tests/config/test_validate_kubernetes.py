@@ -71,3 +71,13 @@ def test_ports_must_be_ports(kind: str, text: str) -> None:
 def test_what_may_be_absent_or_named(kind: str, text: str) -> None:
     """Headless Services, balancers and slices with names, ports by name, Pods without a place."""
     assert reasons(kind, text) == []
+
+
+@pytest.mark.parametrize("name", ["\0", "a.b", "Web", "-a", "a" * 64])
+def test_services_have_names_that_hosts_can_have(name: str) -> None:
+    """Envoy would refuse the routes of all hosts for one that is none."""
+    ports = {"spec": {"ports": [{"port": 80}]}}
+    for metadata in ({"name": name, "namespace": "shop"}, {"name": "web", "namespace": name}):
+        answer = verdict("Service", metadata=metadata, **ports)
+        assert isinstance(answer, Refused)
+        assert [each.path.rpartition(".")[0] for each in answer.findings] == ["metadata"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from trierarch.config.checks import check_port
+from trierarch.config.checks import check_dns_label, check_namespace, check_port
 from trierarch.config.violations import Complaints, Violation
 
 if TYPE_CHECKING:
@@ -23,8 +23,10 @@ _NAMED = "FQDN"
 
 
 def check_service(subject: ConfigObject[Service]) -> Complaints:
-    """Addresses and ports of a Service."""
+    """Name, addresses and ports of a Service. Its name and its namespace are parts of the host that routes are for."""
     spec = subject.spec
+    yield from check_dns_label("metadata.name", subject.key.name)
+    yield from check_namespace("metadata.namespace", subject.key.namespace)
     yield from _check_cluster_ip("spec.clusterIP", spec.cluster_ip)
     for index, address in enumerate(spec.cluster_ips):
         yield from _check_cluster_ip(f"spec.clusterIPs[{index}]", address)
