@@ -249,11 +249,14 @@ def encode(rules: TypeRules, made: Offer, version: str, nonce: str) -> tuple[byt
 
 
 def prepare(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Iterator[None]:
-    """Encode ahead, in steps, what an offer of this set will hold whole: parts that a request asks for."""
+    """Encode ahead, in steps, what an offer of this set may hold whole: parts that are asked for or in doubt."""
     if watch.owed is not None and not watch.owed.declared:
-        for part in resources.parts:
-            if rules.wildcard or len(part) <= len(watch.owed.names):
-                yield from _fields(rules.type_url).prepare(part)
+        most = len(resources) if rules.wildcard else len(watch.owed.names)
+    else:
+        most = sum(map(len, watch.doubt.unsettled)) if watch.doubt.nacked else 0
+    for part in resources.parts:
+        if len(part) <= most:
+            yield from _fields(rules.type_url).prepare(part)
 
 
 @cache

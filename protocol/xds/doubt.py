@@ -44,13 +44,13 @@ class Doubt(NamedTuple):
     @property
     def names(self) -> frozenset[str]:
         """All names that are unsettled."""
-        return NO_NAMES.union(*self.unsettled)
+        return self.unsettled[0] if len(self.unsettled) == 1 else NO_NAMES.union(*self.unsettled)
 
     def told(self, names: tuple[frozenset[str], ...], *, whole: bool) -> Doubt:
         """After a response that told of these names; `whole`: of all that was in doubt, if anything was."""
         if not names and not (whole and self.nacked):
             return self
-        unsettled = (*self.unsettled, *names)
+        unsettled = (*self.unsettled, *(each for each in names if not _is_among(each, self.unsettled)))
         gathered = unsettled if len(unsettled) <= TOLD_APART else (NO_NAMES.union(*unsettled),)
         return self._replace(unsettled=gathered, nacked=self.nacked and not whole)
 
@@ -68,21 +68,36 @@ class Doubt(NamedTuple):
         blamed = names if len(names) == 1 else names.intersection(_blamed(words))
         if any(sent.get(name) for name in blamed):
             return CERTAIN
-        parts = (part.resources.items() for part in sent.parts)
-        versions = {name: one.version for part in parts for name, one in part if name in names}
+        versions = self._versions(names, sent)
         twice = {name: version for name, version in self.suspected.items() if versions.get(name) == version}
         return self._replace(nacked=True, suspected=versions, refused={**self.refused, **twice})
 
     def again(self, resources: ResourceSet) -> tuple[frozenset[str], frozenset[str]]:
         """Of what is unsettled: the names to tell again with what they are now, and those that are no more."""
-        defined, gone = [], []
-        for name in self.names:
-            resource = resources.get(name)
-            if resource is None:
-                gone.append(name)
-            elif self.refused.get(name) != resource.version:
-                defined.append(name)
-        return frozenset(defined), frozenset(gone)
+        names = self.names
+        defined = NO_NAMES.union(*(names & part.names for part in resources.parts))
+        same = (name for name, version in self.refused.items() if _has(resources, name, version))
+        return defined.difference(same), names - defined
+
+    def _versions(self, names: frozenset[str], sent: ResourceSet) -> dict[str, str]:
+        """The versions of these names, which are all that are unsettled: mostly whole parts, whose sets were noted."""
+        versions: dict[str, str] = {}
+        for part in sent.parts:
+            if _is_among(part.names, self.unsettled):
+                versions |= {name: one.version for name, one in part.resources.items()}
+            else:
+                versions |= {name: one.version for name, one in part.resources.items() if name in names}
+        return versions
+
+
+def _is_among(names: frozenset[str], others: tuple[frozenset[str], ...]) -> bool:
+    """Whether this very set is one of them: a part's is told again and again."""
+    return any(names is each for each in others)
+
+
+def _has(resources: ResourceSet, name: str, version: str) -> bool:
+    resource = resources.get(name)
+    return resource is not None and resource.version == version
 
 
 def _blamed(words: str) -> Iterator[str]:

@@ -7,7 +7,20 @@ from protocol.xds.events import NotServed
 from protocol.xds.resources import EMPTY, ResourceSet, digest
 from protocol.xds.session import HEALTH, MOST_REFUSED, AdsSession
 from tests.protocol.xds.conversation import Conversation
-from tests.protocol.xds.tables import BY_NAME, CDS, EDS, LDS, NDS, RDS, TYPES, ask, build_part, build_set, subscribe
+from tests.protocol.xds.tables import (
+    BY_NAME,
+    CDS,
+    EDS,
+    LDS,
+    NACK,
+    NDS,
+    RDS,
+    TYPES,
+    ask,
+    build_part,
+    build_set,
+    subscribe,
+)
 
 DIALECTS = {"sotw": (AdsSession.sotw, ask), "delta": (AdsSession.delta, subscribe)}
 
@@ -182,6 +195,19 @@ def test_a_push_of_all_clusters_is_encoded_ahead_where_they_are_all_sent():
     assert len(list(talk.session.prepare(CDS, other))) > 1
     talk = watching(DIALECTS["delta"], CDS, world={CDS: resources})
     assert list(talk.session.prepare(CDS, other)) == []
+
+
+def test_what_a_nack_leaves_in_doubt_is_encoded_ahead():
+    """The next push tells of all of it again, though one resource has changed."""
+    names = tuple(f"n{number}" for number in range(200))
+    resources = build_set(dict.fromkeys(names, "x" * 1000))
+    changed = build_set({**dict.fromkeys(names, "x" * 1000), "n7": "y"})
+    talk = watching(DIALECTS["delta"])
+    talk.world = {EDS: resources}
+    talk.send(subscribe(EDS, *names))
+    assert list(talk.session.prepare(EDS, changed)) == []
+    talk.send(subscribe(EDS, nonce=talk.nonces[EDS], nack=NACK))
+    assert len(list(talk.session.prepare(EDS, changed))) > 1
 
 
 def test_resumed_owes_everything(dialect):
