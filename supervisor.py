@@ -61,8 +61,8 @@ from trierarch.settings import automatic_limit
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from actors.identity_messages import ToAuthority, ToRotor
     from actors.messages import (
-        ToAuthority,
         ToConnections,
         ToDebouncer,
         ToDnsSource,
@@ -71,7 +71,6 @@ if TYPE_CHECKING:
         ToJournal,
         ToJwksSource,
         ToPushScheduler,
-        ToRotor,
         ToSnapshotBuilder,
         ToSource,
     )

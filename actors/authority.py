@@ -20,9 +20,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from actors.authority_files import BadAuthority, InMemory, Kept, Plugged, keep, look, plan_source
-from actors.inotify import UNTOLD, open_watch
-from actors.logs import get_logger
-from actors.messages import (
+from actors.identity_messages import (
     AuthorityChanged,
     IssuedIdentity,
     IssueIdentity,
@@ -32,6 +30,8 @@ from actors.messages import (
     SigningRefused,
     SignRequest,
 )
+from actors.inotify import UNTOLD, open_watch
+from actors.logs import get_logger
 from actors.supervision import attempt
 from actors.tree import Crashed
 from protocol.errors import LocalError
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from actors.authority_files import Source
+    from actors.identity_messages import ToAuthority
     from actors.inotify import Watch
     from actors.mailbox import Mailbox
-    from actors.messages import ToAuthority
     from actors.metrics import Metrics
     from trierarch.settings import Settings
 
@@ -215,7 +215,6 @@ class CertificateAuthority:
             roots_pem=self._authority.roots_pem,
             crl_pem=self._authority.crl_pem,
             number=self._memory.number,
-            not_before=leaf.not_valid_before_utc.timestamp(),
             not_after=leaf.not_valid_after_utc.timestamp(),
         )
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from actors.identity_messages import SignedChain, SigningRefused, SignRequest
 from actors.logs import get_logger
 from actors.mailbox import ask
-from actors.messages import SignedChain, SigningRefused, SignRequest
 from protocol.csr import METHOD, decode_request, encode_response
 from protocol.errors import RemoteError
 from protocol.statuses import DEADLINE_EXCEEDED, INVALID_ARGUMENT, UNAUTHENTICATED
@@ -25,8 +25,8 @@ from trierarch.identity.leaf import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from actors.identity_messages import ToAuthority
     from actors.mailbox import Mailbox
-    from actors.messages import ToAuthority
     from actors.metrics import Metrics
     from actors.ports import StreamHandler, StreamPort
     from protocol.csr import CertificateRequest

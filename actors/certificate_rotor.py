@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import trio
 
+from actors.identity_messages import AuthorityChanged, IssuedIdentity, IssueIdentity, RootsAsked, SigningRefused
 from actors.logs import get_logger
 from actors.mailbox import ask
-from actors.messages import AuthorityChanged, IssuedIdentity, IssueIdentity, RootsAsked, SigningRefused
 from actors.serving_tls import ServingCertificate, build_context
 from trierarch.identity.renewal import seconds_to_renewal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from actors.identity_messages import ToAuthority, ToRotor
     from actors.mailbox import Mailbox
-    from actors.messages import ToAuthority, ToRotor
     from actors.serving_tls import ServingTls
     from trierarch.settings import Settings
 

@@ -20,16 +20,8 @@ import trio
 
 from actors import connection
 from actors.factory import Factory, open_factory
-from actors.messages import (
-    Announce,
-    AuthorityChanged,
-    ConnectionClosed,
-    Describe,
-    RollCall,
-    StreamAccepted,
-    StreamStatus,
-    TrustChanged,
-)
+from actors.identity_messages import AuthorityChanged
+from actors.messages import Announce, ConnectionClosed, Describe, RollCall, StreamAccepted, StreamStatus, TrustChanged
 from actors.own_certificate import trust_cause
 from actors.slot import Slot, describe
 from actors.tree import ChildSpec, Restart
@@ -41,8 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from actors.connection import Outlets
+    from actors.descriptions import ConnectionDescription
     from actors.mailbox import Mailbox
-    from actors.messages import ConnectionDescription, ToConnections
+    from actors.messages import ToConnections
     from actors.supervision import SupervisorHandle
 
 

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from actors.descriptions import ConnectionDescription
     from actors.mailbox import Mailbox
-    from actors.messages import ConnectionDescription, ToConnections, ToJournal
+    from actors.messages import ToConnections, ToJournal
     from actors.metrics import Metrics
     from actors.supervision import SupervisorHandle
     from trierarch.config.findings import Finding

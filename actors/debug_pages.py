@@ -13,7 +13,7 @@ from trierarch.envoy.vhds import put_together
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from actors.messages import ConnectionDescription, WatchDescription
+    from actors.descriptions import ConnectionDescription, WatchDescription
     from actors.supervision import ChildStatistics
     from protocol.xds.resources import Resource
 

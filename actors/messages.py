@@ -1,4 +1,4 @@
-"""Every message between actors, grouped by receiver.
+"""Every message between actors, grouped by receiver; those to and from the authority are in `actors.identity_messages`.
 
 Past tense for facts, imperative for orders. A message carries whole immutable values, never a delta that the receiver
 would have to accumulate: so a lost message cannot leave anybody with a wrong picture, and that makes restarts cheap.
@@ -9,9 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+from actors.identity_messages import AuthorityChanged
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from actors.descriptions import ConnectionDescription
+    from actors.identity_messages import IssuedIdentity, SigningRefused
     from actors.mailbox import Mailbox, Reply
     from actors.ports import StreamPort
     from protocol.xds.requests import Request
@@ -21,7 +25,6 @@ if TYPE_CHECKING:
     from trierarch.config.objects import AnyObject, ObjectKey
     from trierarch.config.store import ConfigView
     from trierarch.identity.authenticate import Caller
-    from trierarch.identity.csr_request import SigningRequest
     from trierarch.push.causes import Cause, Causes
     from trierarch.push.context import PushContext
     from trierarch.push.history import History
@@ -259,97 +262,6 @@ ToPushScheduler = (
 )
 
 
-# --- to the certificate authority ------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignRequest:
-    """From the CSR service (flow): a certificate for this key in the name of these identities.
-
-    `csr` was read by whoever asks, for it comes from a stranger. `identities` are the authenticated caller's.
-    `lifetime`: seconds asked for, 0 or less for the default.
-    """
-
-    csr: SigningRequest
-    identities: tuple[str, ...]
-    lifetime: float = 0.0
-    reply: Reply[SignedChain | SigningRefused]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssueIdentity:
-    """From our own process (flow): a new key and a certificate for it. `identities`: SPIFFE URIs, DNS names, addresses.
-
-    `lifetime`: seconds, 0 for the default; who asks is trusted with more than a workload may have.
-    """
-
-    identities: tuple[str, ...]
-    lifetime: float = 0.0
-    reply: Reply[IssuedIdentity | SigningRefused]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RootsAsked:
-    """From anybody (flow): whom to trust now."""
-
-    reply: Reply[AuthorityChanged]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookAgain:
-    """From the authority's own watch and clock (flow): files may have changed, the root may be due."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignedChain:
-    """A signed certificate as the CSR service answers: PEM texts of the leaf, each intermediate, and all roots."""
-
-    chain: tuple[str, ...]
-    serial: int
-    not_after: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssuedIdentity:
-    """A key and what proves it, as PEM. `chain_pem`: the leaf and the intermediates. Times: seconds since the epoch.
-
-    Whom to trust is said as in `AuthorityChanged`.
-    """
-
-    key_pem: bytes = field(repr=False)
-    chain_pem: bytes
-    roots_pem: bytes
-    crl_pem: bytes = b""
-    number: int = 0
-    not_before: float
-    not_after: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SigningRefused:
-    """Nothing was signed: a gRPC status code and why, for the peer."""
-
-    code: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorityChanged:
-    """From the certificate authority (control, to the factory of connections and to the certificate rotor), and its
-    answer to `RootsAsked`: whom to trust from now on. Sent when the root, the signer or the list of revoked
-    certificates has changed, and again after a restart: the same `number` says that nothing has.
-    """
-
-    roots_pem: bytes
-    crl_pem: bytes = b""
-    number: int
-
-
-ToAuthority = SignRequest | IssueIdentity | RootsAsked | LookAgain
-
-
-# --- to the certificate rotor ----------------------------------------------------------------------------------------
-ToRotor = AuthorityChanged
-
-
 # --- to the factory of connections -----------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamAccepted:
@@ -472,36 +384,6 @@ class TrustChanged:
 
 
 ToConnection = RequestReceived | StreamEnded | Welcome | PushTo | Placed | Announce | IdentityIssued | TrustChanged
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchDescription:
-    """One type of one connection, for the debug pages. `resources`: the set that its client was offered last, of which
-    it was sent what it names, or everything if the type is a wildcard one.
-    """
-
-    names: Collection[str]
-    nonce_sent: str
-    nonce_acked: str
-    last_error: str
-    resources: ResourceSet
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionDescription:
-    """A connection for the debug pages. `connected_at`: wall clock seconds. `identity`: what the client has proved, or
-    "". `certificate_expires`: of the one that it was issued over this stream, wall clock seconds, or None.
-    """
-
-    connection: str
-    proxy: Proxy
-    address: str
-    identity: str
-    certificate_expires: float | None
-    connected_at: float
-    delta: bool
-    snapshot: int
-    watches: Mapping[str, WatchDescription]
 
 
 # --- to the journal --------------------------------------------------------------------------------------------------

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, assert_never
 
 import trio
 
+from actors.identity_messages import IssuedIdentity, IssueIdentity, SigningRefused
 from actors.logs import get_logger
 from actors.mailbox import PostedReply
-from actors.messages import IdentityIssued, IssuedIdentity, IssueIdentity, SigningRefused
+from actors.messages import IdentityIssued
 from actors.slot import CertificateState
 from protocol.xds.resources import ResourceSet
 from trierarch.envoy.secret_references import WORKLOAD_CERTIFICATE, WORKLOAD_ROOTS
@@ -28,8 +29,9 @@ from trierarch.push.request import PushRequest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from actors.identity_messages import ToAuthority
     from actors.mailbox import Mailbox
-    from actors.messages import ToAuthority, ToConnection, TrustChanged
+    from actors.messages import ToConnection, TrustChanged
     from actors.slot import Slot
 
 SOURCE = "authority"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING
 
-from actors.messages import ConnectionDescription, Placed, WatchDescription
+from actors.descriptions import ConnectionDescription, WatchDescription
 from protocol.xds.resources import Part
 from trierarch.envoy.types import TYPE_RULES
 from trierarch.push.open_pushes import OpenPushes
@@ -15,7 +15,8 @@ from trierarch.push.status import Outcome, PushRecord, TypeSent
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from actors.messages import IssuedIdentity
+    from actors.identity_messages import IssuedIdentity
+    from actors.messages import Placed
     from actors.ports import StreamPort
     from protocol.spiffe import SpiffeId
     from protocol.xds.events import Response

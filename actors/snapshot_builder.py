@@ -46,14 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from actors.mailbox import Mailbox
-    from actors.messages import (
-        ToDebouncer,
-        ToDnsSource,
-        ToIntake,
-        ToJwksSource,
-        ToPushScheduler,
-        ToSnapshotBuilder,
-    )
+    from actors.messages import ToDebouncer, ToDnsSource, ToIntake, ToJwksSource, ToPushScheduler, ToSnapshotBuilder
     from actors.metrics import Metrics
     from trierarch.config.key_sets import KeyLocation
     from trierarch.config.store import ConfigView

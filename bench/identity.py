@@ -17,9 +17,9 @@ from common.table import Table
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from actors import authority
+from actors.identity_messages import IssuedIdentity, IssueIdentity
 from actors.logs import configure_logs
 from actors.mailbox import Mailbox, ask
-from actors.messages import IssuedIdentity, IssueIdentity
 from actors.metrics import Metrics
 from actors.serving_tls import ServingCertificate, build_context
 from trierarch.envoy.workload_secrets import build_workload_secrets

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from actors.identity_messages import IssuedIdentity, IssueIdentity
 from actors.mailbox import Mailbox
-from actors.messages import IssuedIdentity, IssueIdentity
 from actors.own_certificate import CertificateTerms
 
 if TYPE_CHECKING:
-    from actors.messages import ToAuthority
+    from actors.identity_messages import ToAuthority
 
 LIFETIME = 1000.0
 """Seconds that each certificate lives."""
@@ -58,7 +58,6 @@ class PlayedAuthority:
                     chain_pem=f"chain {text}".encode(),
                     roots_pem=self.roots,
                     number=self.number,
-                    not_before=wall(),
                     not_after=wall() + LIFETIME,
                 )
             )

@@ -41,7 +41,8 @@ from trierarch.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from actors.messages import ConnectionDescription, ToSource
+    from actors.descriptions import ConnectionDescription
+    from actors.messages import ToSource
     from protocol.xds.resources import ResourceSet
     from trierarch.config.findings import Finding
     from trierarch.push.status import PushRecord

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from actors import authority
 from actors.authority import Memory, Options, Outlets
 from actors.authority_files import KEPT, BadAuthority, InMemory, Kept, Plugged, plan_source
+from actors.identity_messages import AuthorityChanged, IssueIdentity, LookAgain, RootsAsked, SigningRefused, SignRequest
 from actors.mailbox import Mailbox, ask
-from actors.messages import AuthorityChanged, IssueIdentity, LookAgain, RootsAsked, SigningRefused, SignRequest
 from actors.metrics import Metrics
 from tests.identity.authorities import ALICE, DAY, NOW, csr, ec_key, own_root, plain_bundle, rsa_key
 from trierarch.identity.authority import moment

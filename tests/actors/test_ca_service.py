@@ -19,8 +19,8 @@ from actors.authority import Memory, Options, Outlets
 from actors.authority_files import InMemory
 from actors.ca_service import Terms
 from actors.grpc import Limits, Server
+from actors.identity_messages import IssueIdentity, SignedChain
 from actors.mailbox import Mailbox, ask
-from actors.messages import IssueIdentity, SignedChain
 from actors.metrics import Metrics
 from actors.newest import Newest
 from actors.serving_tls import ServingCertificate, build_context

@@ -11,8 +11,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors import certificate_rotor
 from actors.certificate_rotor import LOOK, RETRY, FromFiles, Issued, plan_origin, serving_names
+from actors.identity_messages import AuthorityChanged, IssuedIdentity, RootsAsked, SigningRefused
 from actors.mailbox import Mailbox
-from actors.messages import AuthorityChanged, IssuedIdentity, RootsAsked, SigningRefused
 from actors.serving_tls import ServingTls
 from tests.actors.certificates import LIFETIME, wall
 from tests.envoy.certificates import CERTIFICATE, KEY, ROOTS, Authority
@@ -66,7 +66,7 @@ class Stage:
             return SigningRefused(code=13, reason="not now")
         key, chain, roots = self.issue()
         return IssuedIdentity(
-            key_pem=key, chain_pem=chain, roots_pem=roots, number=self.number, not_before=wall(),
+            key_pem=key, chain_pem=chain, roots_pem=roots, number=self.number,
             not_after=wall() + LIFETIME,
         )  # fmt: skip
 

@@ -23,8 +23,8 @@ import trio
 
 import supervisor
 from actors import ads_service, aside
+from actors.identity_messages import IssueIdentity
 from actors.mailbox import ask
-from actors.messages import IssueIdentity
 from protocol.xds.requests import DeltaRequest, Nack
 from protocol.xds.wire_requests import MOST_NAMES, encode_delta_request
 from tests.actors.edits import edit_endpoints, edit_labels, edit_routing, edit_services, edit_sidecars

@@ -9,8 +9,8 @@ import pytest
 import trio
 
 import supervisor
+from actors.identity_messages import IssueIdentity, RootsAsked
 from actors.mailbox import ask
-from actors.messages import IssueIdentity, RootsAsked
 from protocol.codec import decode, encode
 from protocol.csr import METHOD, IstioCertificateRequest, IstioCertificateResponse
 from tests.actors.system import SETTINGS, SOURCE, World

@@ -8,7 +8,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.messages import AuthorityChanged, IssuedIdentity, IssueIdentity, SigningRefused, TrustChanged
+from actors.identity_messages import AuthorityChanged, IssuedIdentity, IssueIdentity, SigningRefused
+from actors.messages import TrustChanged
 from actors.own_certificate import RETRY, ROOTS_FIRST, trust_cause
 from protocol.codec import decode
 from protocol.proto.envoy.extensions.transport_sockets.tls.v3 import Secret
@@ -281,5 +282,5 @@ async def test_debug_types_are_not_refused_to_who_has_an_identity(nursery):
 
 def test_a_key_is_in_no_representation():
     """Whatever is logged of a slot or a message, the key is not in it."""
-    issued = IssuedIdentity(key_pem=b"SECRET", chain_pem=b"", roots_pem=b"", not_before=0, not_after=0)
+    issued = IssuedIdentity(key_pem=b"SECRET", chain_pem=b"", roots_pem=b"", not_after=0)
     assert "SECRET" not in repr(issued)

@@ -11,14 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors import snapshot_builder
 from actors.mailbox import Mailbox
-from actors.messages import (
-    BuilderIdle,
-    BuildSnapshot,
-    CausesSettled,
-    ResendConfig,
-    ResendSnapshot,
-    SnapshotBuilt,
-)
+from actors.messages import BuilderIdle, BuildSnapshot, CausesSettled, ResendConfig, ResendSnapshot, SnapshotBuilt
 from actors.metrics import Metrics
 from actors.snapshot_builder import HELD, HELD_FIRST
 from tests.actors.meshes import SHOP, routing

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cryptography.x509 import SubjectAlternativeName, UniformResourceIdentifier, load_pem_x509_certificates
 
+from actors.identity_messages import RootsAsked
 from actors.mailbox import ask
-from actors.messages import RootsAsked
 from protocol.codec import decode
 from protocol.proto.envoy.extensions.transport_sockets.tls.v3 import Secret
 from tests.actors.fake_stream import SECRETS
