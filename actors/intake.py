@@ -34,11 +34,15 @@ if TYPE_CHECKING:
     from actors.metrics import Metrics
     from trierarch.config.findings import Finding
     from trierarch.config.store import ConfigView
+    from trierarch.push.steps import Steps
 
 CAUSE_IDS = count(1)
 """Ids of causes, unique in the process: they go on where the last life of the actor stopped."""
 
 KEYS_LOGGED = 5
+
+FINDINGS_PER_TURN = 50
+"""So many are looked at before others have a turn: to log one takes up to 50 µs."""
 
 log = get_logger("intake")
 
@@ -87,6 +91,7 @@ class Intake:
         self._metrics = metrics
         self._memory = memory
         self._ids = ids
+        self._heard: dict[str, tuple[Finding, ...]] = {}
         self._told: dict[str, Mapping[Finding, Finding]] = {}
 
     async def handle(self, message: ToIntake) -> ConfigChanged | None:
@@ -104,7 +109,9 @@ class Intake:
 
     async def _take(self, message: SourceChanged) -> ConfigChanged | None:
         changes = await drive(self._gathering.take(message.source, message.upserts, message.deletes, full=message.full))
-        self._tell(message.source, message.findings)
+        if message.findings != self._heard.get(message.source):
+            self._heard[message.source] = message.findings
+            await drive(_in_turns(self._tell(message.source, message.findings)))
         if self._awaited:
             return await self._take_early(message)
         if not changes:
@@ -192,27 +199,40 @@ class Intake:
         self._memory.unsettled = self._memory.unsettled.merged(causes)
 
     # --- findings ----------------------------------------------------------------------------------------------------
-    def _tell(self, source: str, findings: Iterable[Finding]) -> None:
+    def _tell(self, source: str, findings: Iterable[Finding]) -> Iterator[None]:
         """Log what is new and what is resolved. A finding that only moved to another line is the same."""
         before = self._told.get(source, {})
-        now = {_without_line(each): each for each in findings}
+        now: dict[Finding, Finding] = {}
+        for finding in findings:
+            now[_without_line(finding)] = finding
+            yield
         self._told[source] = now
         self._memory.findings[source] = tuple(now.values())
         for identity, finding in now.items():
             if identity not in before:
                 _report_finding(source, finding, self._gathering.view)
+            yield
         for identity, finding in before.items():
             if identity not in now:
                 log.info("finding_resolved", source=source, object=_subject(finding), path=finding.path)
-        self._count_rejected()
+            yield
+        yield from self._count_rejected()
 
-    def _count_rejected(self) -> None:
+    def _count_rejected(self) -> Iterator[None]:
         gauge = self._metrics.rejected_configs
         gauge.clear()
         for findings in self._told.values():
             for each in findings.values():
                 if isinstance(each, Rejected):
                     gauge.labels(*_metric_labels(each)).set(1)
+                yield
+
+
+def _in_turns(steps: Iterator[None]) -> Steps[None]:
+    """Many small steps, some at a time: a folder may be full of nonsense."""
+    for number, _ in enumerate(steps, 1):
+        if number % FINDINGS_PER_TURN == 0:
+            yield
 
 
 def _event(changed: Changed) -> ChangeEvent:

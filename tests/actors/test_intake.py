@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import count, pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -255,6 +255,19 @@ async def test_findings_are_told_once(mail, lines, nursery, autojump_clock):
         "source": "config", "file": "a.yaml", "line": 1, "path": "spec.hosts", "reason": "expected a number",
         "hint": "try 1",
     }  # fmt: skip
+    nursery.cancel_scope.cancel()
+
+
+async def test_many_findings_are_told_in_turns(mail, lines, nursery, autojump_clock):
+    """Thousands of lines in one step would hold everybody."""
+    await synced(nursery, mail)
+    findings = tuple(rejected(reason=str(number)) for number in range(10 * intake.FINDINGS_PER_TURN))
+    await mail.inbox.send(said(findings=findings))
+    turns = [0]
+    while turns[-1] < len(findings):
+        turns.append(sum(line["event"] == "object_rejected" for line in lines))
+        await trio.lowlevel.checkpoint()
+    assert max(later - sooner for sooner, later in pairwise(turns)) <= 2 * intake.FINDINGS_PER_TURN  # the turns of two
     nursery.cancel_scope.cancel()
 
 
