@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 
+LONG = 4.0
+"""Milliseconds from which work is put aside."""
+
 LARGE = 128 * 1024
 """Bytes from which reading a client's message is put aside: a millisecond's work for names, four for a node."""
 
@@ -27,3 +30,15 @@ async def read_aside(read: Callable[[bytes], ResultT], data: bytes) -> ResultT:
     if len(data) < LARGE:
         return read(data)
     return await trio.to_thread.run_sync(read, data, limiter=_LANE)
+
+
+async def work_aside(work: Callable[[], ResultT], expected: float) -> ResultT:
+    """What the work comes to: at once if it takes little time, `expected` milliseconds, else in a thread.
+
+    Once begun it is finished, even if the actor is killed meanwhile.
+    """
+    if expected < LONG:
+        return work()
+    with trio.CancelScope(shield=True):
+        result = await trio.to_thread.run_sync(work, limiter=_LANE)
+    return result

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import trio
 
-from actors.aside import read_aside
+from actors.aside import read_aside, work_aside
 from actors.logs import get_logger
 from actors.mailbox import ask
 from actors.messages import (
@@ -50,6 +50,7 @@ from protocol.errors import LocalError, RemoteError
 from protocol.statuses import FAILED_PRECONDITION, INVALID_ARGUMENT, UNAUTHENTICATED, UNAVAILABLE
 from protocol.xds.bounds import NameBounds
 from protocol.xds.events import Acked, Asked, Event, Nacked, NotServed, StaleNonce, Unsubscribed
+from protocol.xds.requests import count_names
 from protocol.xds.session import HEALTH
 from trierarch.envoy.names import touched_assignments
 from trierarch.envoy.node import decode_proxy
@@ -76,6 +77,9 @@ log = get_logger("connection")
 
 MOST_WAITING = 8
 """Requests that wait for a new client's welcome: one for each type."""
+
+NAME, SINGLE_NAME = 0.0002, 0.005
+"""Milliseconds for each name of a request that the session is stepped by, and for each that is answered by itself."""
 
 _ASKED = PushRequest(reasons={"proxyrequest": 1})
 _RETURNED = PushRequest(reasons={"restart": 1})
@@ -265,7 +269,8 @@ class Connection:
         answered; the session knows what it owes.
         """
         watched = self._slot.session.watches.keys()
-        self._slot.session, events = self._slot.session.receive(request)
+        receive = partial(self._slot.session.receive, request)
+        self._slot.session, events = await work_aside(receive, count_names(request) * NAME)
         self._bounds.check(self._slot.session, request)
         for event in events:
             self._note(event)
@@ -358,8 +363,9 @@ class Connection:
         responses: list[Response] = []
         for url in due:
             offered = self._own.with_own(self._known[url]) if url == SECRET else self._known[url]
-            session, response = self._slot.session.respond(url, offered, following=url not in types)
-            self._slot.session = session
+            respond = partial(self._slot.session.respond, url, offered, following=url not in types)
+            single = self._slot.session.count_single(url, offered)
+            self._slot.session, response = await work_aside(respond, single * SINGLE_NAME)
             if response is None:
                 skipped[TYPE_RULES[url].short] = "nothing differs"
             else:

@@ -237,6 +237,7 @@ class Scheduler:
         moved = await self._place_members(movable, context, request) if movable else {}
         verdicts: Verdicts = {}
         for count, view in enumerate(self._fleet.views()):
+            judged = len(verdicts)
             verdict = await attempt(partial(self._judge, view, request, context, verdicts))
             if isinstance(verdict, Crashed):
                 for member in self._fleet.members(view):
@@ -246,7 +247,7 @@ class Scheduler:
             else:
                 self._due_of(view).add(verdict)
                 self._placed[view] = context.number
-            if count % MEMBERS_PER_STEP == 0:
+            if count % MEMBERS_PER_STEP == 0 or len(verdicts) > judged:  # a scope more, by all keys of the request
                 await trio.lowlevel.checkpoint()
         for name, view in moved.items():
             self._push_moved(name, view, request)

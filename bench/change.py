@@ -27,7 +27,7 @@ from trierarch.config.destination_rule import DestinationRule, OutlierDetection,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from common.system import Running
+    from common.system import Edited
 
     from trierarch.config.objects import AnyObject
 
@@ -52,7 +52,7 @@ async def measure(services: int, proxies: int, rounds: int) -> dict[str, float]:
         return {kind: await _changes(system, edit, proxies, rounds) for kind, (edit, _) in KINDS.items()}
 
 
-async def _changes(system: Running, edit: Callable[[int], AnyObject], proxies: int, rounds: int) -> float:
+async def _changes(system: Edited, edit: Callable[[int], AnyObject], proxies: int, rounds: int) -> float:
     spent = []
     for version in range(1, rounds + 1):
         start = time.process_time()

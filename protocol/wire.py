@@ -31,6 +31,9 @@ VARINT, FIXED64, DELIMITED, START_GROUP, END_GROUP, FIXED32 = range(6)
 BLOCK_SIZE = 1 << 16
 """Bytes up to which small encoded resources are packed together."""
 
+SINGLE_STEP = 200
+"""Single resources that are encoded in a step: a millisecond's work."""
+
 COPIED_SIZE = 1 << 13
 """Bytes up to which a buffer is copied into a block. A larger one stays where it is and is referred to."""
 
@@ -167,6 +170,16 @@ class SharedFields:
                 blocks.append(block)
                 yield
             self._blocks.setdefault(part, tuple(blocks))
+
+    def prepare_named(self, part: Part, names: frozenset[str]) -> Iterator[None]:
+        """Encode what these names are of a part: all of it as a whole, or some of its resources one by one."""
+        if part.names <= names:
+            yield from self.prepare(part)
+            return
+        for count, name in enumerate(part.names & names, start=1):
+            self.of_one(part.resources[name])
+            if count % SINGLE_STEP == 0:
+                yield
 
     def _buffers(self, part: Part) -> Iterator[bytes]:
         for resource in part.resources.values():

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from actors.messages import SourceChanged
 from actors.ports import Peer, StreamClosed
 from common.mesh import NAMESPACES, mesh, pod_ip
 from protocol.codec import encode
+from protocol.errors import RemoteError
 from protocol.proto.envoy.config.core.v3 import Node
 from protocol.proto.google.protobuf import Struct, Value
 from protocol.wire import text_field
@@ -45,6 +45,9 @@ SETTINGS = Settings(
 QUIET = 0.3
 """Seconds without a message after which a change has arrived everywhere."""
 
+SETTLED = 1.0
+"""Seconds after which somebody has been told of a change, if anybody is."""
+
 
 # --- clients ---------------------------------------------------------------------------------------------------------
 class Client:
@@ -59,6 +62,7 @@ class Client:
         self._requests, self._incoming = trio.open_memory_channel[bytes](100)
         self._asked = False
         self.requests = self._requests
+        self.nonces: dict[str, str] = {}
         for request in self._opening(number, f"ns-{namespace}"):
             self._requests.send_nowait(request)
 
@@ -84,6 +88,7 @@ class Client:
         """After the first clusters the client asks for their endpoints."""
         self._pulse.beat()
         type_url, nonce = _read_closing(buffers[-1])
+        self.nonces[type_url] = nonce
         self._requests.send_nowait(text_field(2, type_url) + text_field(6, nonce))
         if type_url == CLUSTER and not self._asked:
             self._asked = True
@@ -173,23 +178,38 @@ class World:
 class Running:
     """A system that has built its first snapshot."""
 
-    world: World
     pulse: Pulse
     nursery: trio.Nursery
     system: supervisor.System
 
-    async def connect(self, proxies: int, namespaces: int = 1) -> None:
+    async def connect(self, proxies: int, namespaces: int = 1) -> tuple[Client, ...]:
         """Connect so many sidecars, and wait until they have everything."""
         expected = self.pulse.messages + 4 * proxies
-        serve = partial(
-            ads_service.serve_stream,
-            connections=self.system.shared.mail.connections,
-            metrics=self.system.shared.metrics,
-            delta=True,
-        )
-        for number in range(proxies):
-            self.nursery.start_soon(serve, Client(number, number % namespaces, self.pulse))
+        clients = tuple(Client(number, number % namespaces, self.pulse) for number in range(proxies))
+        for client in clients:
+            self.nursery.start_soon(self._serve, client)
         await self.pulse.calm(expected)
+        return clients
+
+    async def _serve(self, client: Client) -> None:
+        """Until the stream ends, which for some is our decision."""
+        shared = self.system.shared
+        with suppress(RemoteError):
+            await ads_service.serve_stream(
+                client, connections=shared.mail.connections, metrics=shared.metrics, delta=True
+            )
+
+    async def settle(self) -> None:
+        """Wait until whatever was done has had its effect, and all is quiet."""
+        await trio.sleep(SETTLED)
+        await self.pulse.calm(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Edited(Running):
+    """One whose mesh is edited by hand."""
+
+    world: World
 
     async def change(self, edited: AnyObject, proxies: int) -> None:
         """Edit one object, and wait until so many messages have gone out and all is quiet."""
@@ -199,14 +219,23 @@ class Running:
 
 
 @asynccontextmanager
-async def running(services: int, settings: Settings = SETTINGS) -> AsyncIterator[Running]:
+async def running(services: int, settings: Settings = SETTINGS) -> AsyncIterator[Edited]:
     """The system with a mesh of so many services."""
-    world, pulse = World(services), Pulse(services)
-    system = supervisor.build_system(settings, (supervisor.SourceSpec(name="bench", start=world.run),))
+    world = World(services)
+    async with started(services, settings, (supervisor.SourceSpec(name="bench", start=world.run),)) as system:
+        yield Edited(system.pulse, system.nursery, system.system, world)
+
+
+@asynccontextmanager
+async def started(
+    services: int, settings: Settings, sources: tuple[supervisor.SourceSpec, ...] | None = None
+) -> AsyncIterator[Running]:
+    """The system with the sources of a mesh of so many services, or with those that the settings name."""
+    system = supervisor.build_system(settings, sources)
     async with trio.open_nursery() as nursery:
         await nursery.start(supervisor.run, system)
         await system.shared.ready.wait()
-        yield Running(world, pulse, nursery, system)
+        yield Running(Pulse(services), nursery, system)
         nursery.cancel_scope.cancel()
 
 

@@ -249,14 +249,16 @@ def encode(rules: TypeRules, made: Offer, version: str, nonce: str) -> tuple[byt
 
 
 def prepare(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Iterator[None]:
-    """Encode ahead, in steps, what an offer of this set may hold whole: parts that are asked for or in doubt."""
+    """Encode ahead, in steps, what an offer of this set may hold: what is asked for, and parts that are in doubt."""
+    fields = _fields(rules.type_url)
     if watch.owed is not None and not watch.owed.declared:
-        most = len(resources) if rules.wildcard else len(watch.owed.names)
-    else:
-        most = sum(map(len, watch.doubt.unsettled)) if watch.doubt.nacked else 0
-    for part in resources.parts:
-        if len(part) <= most:
-            yield from _fields(rules.type_url).prepare(part)
+        for part in resources.parts:
+            yield from fields.prepare(part) if rules.wildcard else fields.prepare_named(part, watch.owed.names)
+    elif watch.doubt.nacked:
+        most = sum(map(len, watch.doubt.unsettled))
+        for part in resources.parts:
+            if len(part) <= most:
+                yield from fields.prepare(part)
 
 
 @cache

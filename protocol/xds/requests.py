@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,3 +43,14 @@ class DeltaRequest:
 
 
 Request = SotwRequest | DeltaRequest
+
+
+def count_names(request: Request) -> int:
+    """How many names a request says, whatever it says of them."""
+    match request:
+        case SotwRequest(names=names):
+            return len(names)
+        case DeltaRequest():
+            return len(request.subscribe) + len(request.unsubscribe) + len(request.initial)
+        case never:
+            assert_never(never)

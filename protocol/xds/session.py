@@ -65,7 +65,7 @@ class Dialect(Protocol):
         ...
 
     def prepare(self, rules: TypeRules, watch: Watch, resources: ResourceSet, /) -> Iterator[None]:
-        """Encode ahead, in steps, what an offer of this set will hold whole."""
+        """Encode ahead, in steps, what an offer of this set will hold."""
         ...
 
 
@@ -110,6 +110,14 @@ class AdsSession(NamedTuple):
         """The names asked for of this type; none if it is not watched."""
         watch = self.watches.get(type_url)
         return watch.names if watch else NO_NAMES
+
+    def count_single(self, type_url: str, resources: ResourceSet) -> int:
+        """How many names the client waits for that are not answered with a whole part of this set."""
+        watch = self.watches.get(type_url)
+        if watch is None or watch.owed is None:
+            return 0
+        names = watch.owed.names
+        return len(names.difference(*(part.names for part in resources.parts if part.names <= names)))
 
     def lost(self, type_url: str) -> frozenset[str]:
         """The names of this type that went with what they belong to; the client was told nothing of them."""
@@ -162,7 +170,7 @@ class AdsSession(NamedTuple):
         return self._replace(watches=watches, responses=self.responses + 1), response
 
     def prepare(self, type_url: str, resources: ResourceSet) -> Iterator[None]:
-        """Encode ahead, in steps, what a response with this set will hold whole: `respond` then puts it together."""
+        """Encode ahead, in steps, what a response with this set will hold: `respond` then puts it together."""
         watch = self.watches.get(type_url)
         if watch is not None:
             yield from self.dialect.prepare(self.types[type_url], watch, resources)

@@ -174,13 +174,13 @@ def encode(rules: TypeRules, made: Offer, version: str, nonce: str) -> tuple[byt
 
 
 def prepare(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Iterator[None]:
-    """Encode ahead, in steps, what an offer of this set will hold whole: what is asked for, all of a complete type."""
+    """Encode ahead, in steps, what an offer of this set will hold: what is asked for, all of a complete type."""
     if watch.owed is None and (watch.sent is resources or not rules.complete):
         return
     names = watch.owed.names if watch.owed and not rules.complete else watch.names
+    fields = _fields(rules.type_url)
     for part in resources.parts:
-        if rules.wildcard or len(part) <= len(names):
-            yield from _fields(rules.type_url).prepare(part)
+        yield from fields.prepare(part) if rules.wildcard else fields.prepare_named(part, names)
 
 
 @cache

@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors.aside import LARGE, read_aside
+from actors.aside import LARGE, LONG, read_aside, work_aside
 from protocol.errors import RemoteError
 
 
@@ -65,3 +65,14 @@ async def test_what_is_wrong_is_raised():
 
     with pytest.raises(RemoteError):
         await read_aside(refuse, bytes(LARGE))
+
+
+async def test_long_work_is_put_aside_by_what_is_expected_of_it():
+    """At once if it is short, else in a thread; and it is finished, though whoever asked is cancelled meanwhile."""
+    with trio.testing.assert_no_checkpoints():
+        assert await work_aside(threading.current_thread, LONG / 2) is threading.current_thread()
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        assert await work_aside(threading.current_thread, LONG) is not threading.current_thread()
+        done = True
+    assert done

@@ -68,6 +68,7 @@ class Client:
 def at_once(monkeypatch):
     """No threads: virtual time would not wait for them."""
     monkeypatch.setattr(aside, "LARGE", inf)
+    monkeypatch.setattr(aside, "LONG", inf)
 
 
 @pytest.fixture

@@ -98,6 +98,7 @@ def _tie_a_knot():
 def leaves_no_garbage(lines, monkeypatch):
     """Runs something in a mesh with a client for each dialect, which have certificates of their own."""
     monkeypatch.setattr(aside, "LARGE", inf)
+    monkeypatch.setattr(aside, "LONG", inf)
 
     async def play(deed):
         async with trio.open_nursery() as nursery:

@@ -121,6 +121,17 @@ def test_a_part_may_be_encoded_ahead_in_steps() -> None:
     assert not list(ahead.prepare(part))
 
 
+def test_some_of_a_part_may_be_encoded_ahead_in_steps() -> None:
+    """One by one what is named; as a whole if everything is."""
+    part = Part(build_resource(f"cluster-{number}", bytes(50)) for number in range(1000))
+    fields = wire.SharedFields(CLUSTER, wire.delta_resource_field)
+    named = frozenset(list(part.names)[:-1])
+    assert len(list(fields.prepare_named(part, named | {"another"}))) == 999 // wire.SINGLE_STEP
+    assert len(fields) == 0
+    list(fields.prepare_named(part, part.names | {"another"}))
+    assert len(fields) == 1
+
+
 def test_a_part_is_encoded_once_for_all_streams() -> None:
     """2,000 small resources are a few blocks, the same objects for every caller, until the part is forgotten."""
     part = Part(build_resource(f"cluster-{number}", bytes(500)) for number in range(2000))

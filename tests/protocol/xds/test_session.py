@@ -188,6 +188,19 @@ def test_only_what_will_be_sent_whole_is_encoded_ahead(dialect):
     assert list(session.prepare(CDS, resources)) == [], "nobody asks"
 
 
+def test_names_that_are_answered_one_by_one_are_counted(dialect):
+    """Each takes its time, while a part that is asked for as a whole takes none."""
+    begin, request = dialect
+    resources = build_set({"a": "1", "b": "1"})
+    session, _ = begin(TYPES, "s").receive(request(EDS, "a", "c", "d"))
+    assert session.count_single(EDS, resources) == 3
+    assert session.count_single(CDS, resources) == 0
+    answered, _ = session.respond(EDS, resources)
+    assert answered.count_single(EDS, resources) == 0
+    session, _ = begin(TYPES, "s").receive(request(EDS, "a", "b", "c"))
+    assert session.count_single(EDS, resources) == 1
+
+
 def test_a_push_of_all_clusters_is_encoded_ahead_where_they_are_all_sent():
     """State of the world sends them again for one that changed."""
     resources, other = (build_set({f"n{number}": text * 1000 for number in range(200)}) for text in "xy")
