@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
@@ -385,6 +385,7 @@ def _debug(shared: Shared) -> tuple[ChildSpec, ...]:
         handle=shared.handle,
         ready=shared.ready.is_set,
         findings=shared.findings,
+        mailboxes=lambda: tuple(getattr(shared.mail, each.name).statistics() for each in fields(shared.mail)),
         allow_kill=settings.allow_kill,
     )
     return (ChildSpec(name="debug", start=partial(debug.run, sources=sources, addresses=addresses)),)

@@ -9,7 +9,7 @@ Recovers by: opening it again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from actors.descriptions import ConnectionDescription
-    from actors.mailbox import Mailbox
+    from actors.mailbox import Mailbox, MailboxStatistics
     from actors.messages import ToConnections, ToJournal
     from actors.metrics import Metrics
     from actors.supervision import SupervisorHandle
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Whom the pages ask. `ready` says whether proxies can be served; `findings`: what is said of the configuration."""
+    """Whom the pages ask. `ready` says whether proxies can be served; `findings`: what is said of the configuration;
+    `mailboxes`: how full those of single actors are.
+    """
 
     connections: Mailbox[ToConnections]
     journal: Mailbox[ToJournal]
@@ -51,6 +53,7 @@ class Sources:
     handle: SupervisorHandle
     ready: Callable[[], bool]
     findings: Callable[[], tuple[Finding, ...]]
+    mailboxes: Callable[[], tuple[MailboxStatistics, ...]]
     allow_kill: bool
 
 
@@ -132,6 +135,10 @@ class Pages:
         """The supervision tree's children."""
         return JSONResponse([debug_pages.actor(child) for child in self._sources.handle.statistics()])
 
+    async def mailboxes(self, _: Request) -> Response:
+        """How many messages wait for each actor in either lane, how many may, and how many it has received."""
+        return JSONResponse([asdict(each) for each in self._sources.mailboxes()])
+
     async def kill(self, request: Request) -> Response:
         """Kill an actor, where that is allowed."""
         name = request.path_params["name"]
@@ -160,6 +167,7 @@ PAGES: Mapping[str, Callable[[Pages, Request], Awaitable[Response]]] = {
     "/debug/pushes": Pages.pushes,
     "/debug/findings": Pages.findings,
     "/debug/actors": Pages.actors,
+    "/debug/mailboxes": Pages.mailboxes,
 }
 """What is at which path. Actors are killed by POST at `KILL`."""
 

@@ -48,6 +48,7 @@ def open_client(mesh, *, allow_kill=False, ready=True):
     sources = debug.Sources(
         connections=shared.mail.connections, journal=shared.mail.journal, metrics=shared.metrics, handle=shared.handle,
         ready=lambda: ready and shared.ready.is_set(), findings=shared.findings, allow_kill=allow_kill,
+        mailboxes=lambda: (shared.mail.intake.statistics(), shared.mail.journal.statistics()),
     )  # fmt: skip
     return httpx.AsyncClient(transport=httpx.ASGITransport(debug.build_app(sources)), base_url="http://test")
 
@@ -146,6 +147,18 @@ async def test_actors_shows_the_tree(pages, autojump_clock):
     }  # fmt: skip
     assert children["pipeline"]["supervisor"] == "root"
     assert sum(child["supervisor"] == "connections" for child in children.values()) == 2
+
+
+async def test_mailboxes_say_how_full_they_are(pages, autojump_clock):
+    """What waits is counted, and what has been received, for whoever wonders who cannot keep up."""
+    intake, journal = await pages.get("/debug/mailboxes")
+    assert (intake["name"], intake["flow"], intake["control"]) == ("intake", 0, 0)
+    assert intake["flow_capacity"] == 10
+    pages.mesh.edit(routing(3))
+    await pages.mesh.settle()
+    intake_then, journal_then = await pages.get("/debug/mailboxes")
+    assert intake_then["received"] > intake["received"]
+    assert journal_then["received"] > journal["received"]
 
 
 async def test_an_actor_can_be_killed(pages, autojump_clock):
