@@ -204,6 +204,7 @@ def test_destination_rules(spec: str, path: str):
         ("{outlierDetection: {consecutiveErrors: 1}}", ".outlierDetection.consecutiveErrors?"),
         ("{tunnel: {protocol: GET, targetHost: a, targetPort: 1}}", ".tunnel.protocol"),
         ("{retryBudget: {percent: 101}}", ".retryBudget.percent"),
+        ("{retryBudget: {budgetInterval: -1s}}", ".retryBudget.budgetInterval"),
     ],
 )
 def test_traffic_policies(policy: str, path: str):

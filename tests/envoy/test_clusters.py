@@ -1,5 +1,7 @@
 """Outbound and fixed clusters: what each field of the model and of a rule does to a cluster (networking.md §2)."""
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,6 +60,7 @@ from trierarch.config.mesh_config import (
     MeshOutboundTrafficPolicy,
 )
 from trierarch.config.proxy_config import ProxyConfig, ProxyHeaders
+from trierarch.envoy.connection_pool import build_circuit_breakers
 from trierarch.envoy.types import CLUSTER
 from trierarch.push.model import PortProtocol, Resolution, ServicePort, TrafficDistribution
 from trierarch.push.proxy import IPMode, ProxyType
@@ -211,6 +214,13 @@ def _tcp(**fields):
 
 def _http(**fields):
     return TrafficPolicy(connection_pool=ConnectionPool(http=HttpPool(**fields)))
+
+
+def test_a_retry_budget_has_an_interval_if_one_is_stated():
+    """The field is newer than the messages by which other tests read clusters."""
+    for stated, interval in ((None, None), (20.0, timedelta(seconds=20))):
+        breakers = build_circuit_breakers(None, RetryBudget(budget_interval=stated))
+        assert breakers.thresholds[0].retry_budget.budget_interval == interval
 
 
 @pytest.mark.parametrize(

@@ -95,8 +95,9 @@ def _check_policy(path: str, policy: TrafficPolicy | None) -> Complaints:
         yield from check_port(f"{here}.port.number", settings.port.number if settings.port else 0)
         yield from _check_common(here, settings)
     yield from _check_tunnel(f"{path}.tunnel", policy.tunnel)
-    if policy.retry_budget is not None and policy.retry_budget.percent is not None:
-        yield from check_percentage(f"{path}.retryBudget.percent", policy.retry_budget.percent)
+    if policy.retry_budget is not None:
+        yield from check_percentage(f"{path}.retryBudget.percent", policy.retry_budget.percent or 0)
+        yield from check_optional_duration(f"{path}.retryBudget.budgetInterval", policy.retry_budget.budget_interval)
 
 
 def _check_common(path: str, policy: TrafficPolicy | PortTrafficPolicy) -> Complaints:

@@ -59,6 +59,7 @@ def _retry_budget(budget: RetryBudget) -> CircuitBreakersThresholdsRetryBudget:
     return CircuitBreakersThresholdsRetryBudget(
         budget_percent=Percent(value=percent),
         min_retry_concurrency=budget.min_retry_concurrency or DEFAULT_MIN_RETRY_CONCURRENCY,
+        budget_interval=None if budget.budget_interval is None else duration(budget.budget_interval),
     )
 
 

@@ -199,6 +199,10 @@ class CircuitBreakersThresholdsRetryBudget(betterproto2.Message):
         2, betterproto2.TYPE_MESSAGE, unwrap=lambda: ____google__protobuf__.UInt32Value, optional=True
     )
 
+    budget_interval: "datetime.timedelta | None" = betterproto2.field(
+        3, betterproto2.TYPE_MESSAGE, unwrap=lambda: ____google__protobuf__.Duration, optional=True
+    )
+
 
 default_message_pool.register_message(
     "envoy.config.cluster.v3", "CircuitBreakers.Thresholds.RetryBudget", CircuitBreakersThresholdsRetryBudget
