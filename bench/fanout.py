@@ -3,8 +3,10 @@
     python bench/fanout.py [--streams 1000] [--rounds 20] [--tls CERTIFICATE_AND_KEY.pem]
 
 The clients are another process that reads and discards. All streams are sent the same buffers, as in an xDS push.
-"p50" and "p99" are of the times after which a message had been handed over to so many streams, in the best of the
-rounds; on a machine that does other things they are longer than the budget, which is the 150 ms of a small change.
+"p50" and "p99" are of the times after which a message had been handed over to so many streams: once in CPU time of the
+server, in the median of the rounds, which does not depend on what else the machine does, and once by the clock, in the
+best of them. The budget by the clock is the 150 ms of a small change; it is judged if the server had most of a core. The
+rounds are a little apart, as pushes are.
 """
 
 import argparse
@@ -17,6 +19,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
 import trio
 from common.table import Table
@@ -31,7 +35,15 @@ WIDE = 2**31 - 1
 CPU_BUDGETS = {336: 0.05, 2_000: 0.05, 100_000: 0.12, 1_000_000: 0.6}
 """Milliseconds for each stream, by the size of the message."""
 
-SMALL, LATENCY_BUDGET = 2_000, 150.0
+SMALL, LATENCY_BUDGET, CPU_LATENCY_BUDGET = 2_000, 150.0, 50.0
+"""Bytes of the message whose latency is measured, and milliseconds until 99 of 100 streams have it."""
+
+QUIET = 0.5
+"""The share of a core from which a time by the clock says something of the server; with less it waits for others."""
+
+REST = 0.1
+"""Seconds between two rounds."""
+
 STREAM_BUDGET = 45.0
 """KB; with the 35 of bench/memory.py the 80 that a connection and its proxy may have."""
 
@@ -92,35 +104,49 @@ def discard(sock: socket.socket, selector: selectors.BaseSelector) -> None:
     sock.close()
 
 
-async def push(streams: list[StreamPort], buffers: tuple[bytes, ...], times: list[float]) -> None:
-    """Send one message to all streams; note when each was handed over."""
-    begin = time.perf_counter()
+class Handover(NamedTuple):
+    """Milliseconds until a stream had been handed its message: by the clock, and of the server's CPU time."""
+
+    clock: float
+    cpu: float
+
+
+async def push(streams: list[StreamPort], buffers: tuple[bytes, ...]) -> list[Handover]:
+    """Send one message to all streams; when each was handed over, in their order."""
+    times: list[Handover] = []
+    clock, cpu = time.perf_counter(), time.process_time()
 
     async def send(stream: StreamPort) -> None:
         await stream.send(buffers)
-        times.append(time.perf_counter() - begin)
+        times.append(Handover((time.perf_counter() - clock) * 1000, (time.process_time() - cpu) * 1000))
 
     async with trio.open_nursery() as nursery:
         for stream in streams:
             nursery.start_soon(send, stream)
+    return times
 
 
 async def measure(streams: list[StreamPort], size: int, rounds: int, table: Table) -> None:
     """Print what pushes of `size` bytes cost."""
     rounds = max(1, min(rounds, MOST_BYTES // (size * len(streams)), WIDE // 4 // size))
     head, body = b"h" * 36, bytes(size - 36)
-    cpu, handed_over = [], []
+    pushes = []
     for _ in range(rounds):
-        times: list[float] = []
-        start = time.process_time()
-        await push(streams, (head, body), times)
-        cpu.append((time.process_time() - start) / len(streams) * 1000)
-        handed_over.append([times[len(times) * part // 100] * 1000 for part in (50, 99)])
-    table.value(f"{size} bytes: CPU for each stream", min(cpu), CPU_BUDGETS[size])
+        await trio.sleep(REST)
+        pushes.append(await push(streams, (head, body)))
+    table.value(
+        f"{size} bytes: CPU for each stream", min(times[-1].cpu for times in pushes) / len(streams), CPU_BUDGETS[size]
+    )
     if size == SMALL:
-        p50, p99 = min(handed_over)
-        table.value("  p50", p50)
-        table.value("  p99", p99, LATENCY_BUDGET)
+        half, most = ([times[len(times) * part // 100] for times in pushes] for part in (50, 99))
+        table.value("  p50 in CPU time", median(each.cpu for each in half))
+        table.value("  p99 in CPU time", median(each.cpu for each in most), CPU_LATENCY_BUDGET)
+        best = min(most)
+        share = best.cpu / best.clock
+        table.value("  p50 by the clock", min(half).clock)
+        table.value(
+            f"  p99 by the clock, with {share:.0%} of a core", best.clock, LATENCY_BUDGET if share > QUIET else None
+        )
 
 
 def resident_kib() -> int:
