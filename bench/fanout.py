@@ -5,8 +5,8 @@
 The clients are another process that reads and discards. All streams are sent the same buffers, as in an xDS push.
 "p50" and "p99" are of the times after which a message had been handed over to so many streams: once in CPU time of the
 server, in the median of the rounds, which does not depend on what else the machine does, and once by the clock, in the
-best of them. The budget by the clock is the 150 ms of a small change; it is judged if the server had most of a core. The
-rounds are a little apart, as pushes are.
+best of them. The budget by the clock is the 150 ms of a small change; it is judged if the server had half a core.
+The rounds are a little apart, as pushes are.
 """
 
 import argparse
