@@ -358,6 +358,7 @@ class Connection:
         if missing := tuple(url for url in due if url not in self._known):
             self._known.update(await self._generated(missing))
         for url in due:
+            self._slot.session = self._slot.session.recognised(url, self._known[url])
             for _ in self._slot.session.prepare(url, self._known[url]):
                 await trio.lowlevel.checkpoint()
         responses: list[Response] = []

@@ -173,7 +173,7 @@ class SharedFields:
 
     def prepare_named(self, part: Part, names: frozenset[str]) -> Iterator[None]:
         """Encode what these names are of a part: all of it as a whole, or some of its resources one by one."""
-        if part.names <= names:
+        if part.names is names or part.names <= names:
             yield from self.prepare(part)
             return
         for count, name in enumerate(part.names & names, start=1):

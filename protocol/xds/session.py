@@ -33,7 +33,18 @@ from protocol.xds import delta, sotw
 from protocol.xds.doubt import NO_NAMES
 from protocol.xds.events import Event, NotServed, Response
 from protocol.xds.nonce import build_nonce
-from protocol.xds.subscription import Offer, Outcome, Watch, again, due_with, losing, offered, reminded
+from protocol.xds.subscription import (
+    Offer,
+    Outcome,
+    Watch,
+    again,
+    due_with,
+    losing,
+    offered,
+    recognised,
+    reminded,
+    whole_parts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -117,7 +128,7 @@ class AdsSession(NamedTuple):
         if watch is None or watch.owed is None:
             return 0
         names = watch.owed.names
-        return len(names.difference(*(part.names for part in resources.parts if part.names <= names)))
+        return len(names) - sum(map(len, whole_parts(names, resources)))
 
     def lost(self, type_url: str) -> frozenset[str]:
         """The names of this type that went with what they belong to; the client was told nothing of them."""
@@ -157,7 +168,7 @@ class AdsSession(NamedTuple):
         watch = self.watches.get(type_url)
         if watch is None:
             return self, None
-        rules = self.types[type_url]
+        rules, watch = self.types[type_url], recognised(watch, resources)
         if following:
             watch = losing(watch, rules, resources)
         made = self.dialect.offer(rules, watch, resources)
@@ -168,6 +179,11 @@ class AdsSession(NamedTuple):
         watches = {**self.watches, type_url: offered(watch, resources, made, nonce), **self._warming(type_url, made)}
         response = _build_response(type_url, resources.version, nonce, made, buffers)
         return self._replace(watches=watches, responses=self.responses + 1), response
+
+    def recognised(self, type_url: str, resources: ResourceSet) -> AdsSession:
+        """The session that knows which of this set its client has asked for as a whole; to be offered the set next."""
+        watch = self.watches.get(type_url)
+        return self if watch is None else self._with(type_url, recognised(watch, resources))
 
     def prepare(self, type_url: str, resources: ResourceSet) -> Iterator[None]:
         """Encode ahead, in steps, what a response with this set will hold: `respond` then puts it together."""

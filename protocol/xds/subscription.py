@@ -18,7 +18,7 @@ nonce before is stale.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,8 +43,7 @@ UNOFFERED = ResourceSet()
 """The set of a watch that was not offered any yet."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owed:
+class Owed(NamedTuple):
     """The answer that a request still waits for: these names, or everything if the type is a wildcard one.
 
     `declared` are the versions that a delta client says it holds (initial_resource_versions): what has the same version
@@ -52,7 +51,7 @@ class Owed:
     """
 
     names: frozenset[str] = NO_NAMES
-    declared: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    declared: Mapping[str, str] = MappingProxyType({})
 
     def and_then(self, later: Owed) -> Owed:
         """Both answers as one. What is asked for again is asked for without its declaration."""
@@ -61,7 +60,7 @@ class Owed:
 
     def without(self, names: frozenset[str]) -> Owed:
         """What remains owed when these names are no longer wanted."""
-        return replace(self, names=self.names - names)
+        return self._replace(names=self.names - names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,6 +258,14 @@ def losing(watch: Watch, rules: TypeRules, resources: ResourceSet) -> Watch:
 
 
 # --- steps of a response ---------------------------------------------------------------------------------------------
+def recognised(watch: Watch, resources: ResourceSet) -> Watch:
+    """The watch of a client that asks for something: if that is all of a part, the names are the part's own."""
+    if watch.owed is None or watch.owed.names is not watch.names:
+        return watch
+    names = shared(watch.names, resources)
+    return watch if names is watch.names else watch._replace(names=names, owed=watch.owed._replace(names=names))
+
+
 def news(watch: Watch, rules: TypeRules, resources: ResourceSet) -> Difference:
     """What is new for this client in a set, of the names that it watches; after a NACK, all that it may not have.
 
@@ -287,9 +294,14 @@ def wanted(watch: Watch, new: Difference) -> frozenset[str]:
     return owed | others if others else owed
 
 
+def whole_parts(names: frozenset[str], resources: ResourceSet) -> tuple[Part, ...]:
+    """The parts of a set of which all is named."""
+    return tuple(part for part in resources.parts if part.resources and (part.names is names or part.names <= names))
+
+
 def select(names: frozenset[str], rules: TypeRules, resources: ResourceSet) -> Selection:
     """Look names up: parts that are wanted whole, the rest one by one in alphabetical order, or its placeholders."""
-    parts = tuple(part for part in resources.parts if part.resources and part.names <= names)
+    parts = whole_parts(names, resources)
     found: list[Resource] = []
     unknown: list[str] = []
     all_in_parts = sum(map(len, parts)) == len(names)
