@@ -18,6 +18,7 @@ import sys
 import time
 from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import trio
 from common.folder import AUTHORIZATION, BROKEN, KEYS, PEER, REQUEST, WIDE_RULE, MeshFolder
 from common.mesh import NAMESPACES
-from common.system import SETTINGS, discarded_logs, started
+from common.system import SETTINGS, discarded_logs, replica, started
 from common.table import Table
 
 from protocol.xds.requests import DeltaRequest, Nack
@@ -185,7 +186,7 @@ async def live(services: int, proxies: int) -> tuple[Steps, Pauses]:
         trio.lowlevel.add_instrument(steps)
         async with started(services, replace(SETTINGS, config=path, collects_briefly=True)) as system:
             steps.phase = "connect"
-            await system.connect(proxies, NAMESPACES)
+            await system.connect(proxies, partial(replica, namespaces=NAMESPACES))
             await edit_all(system, folder, steps)
             await ask_too_much(system, steps)
             trio.lowlevel.remove_instrument(steps)

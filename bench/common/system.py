@@ -27,7 +27,7 @@ from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, ROUTE
 from trierarch.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from actors.mailbox import Mailbox
     from trierarch.config.objects import AnyObject
@@ -56,21 +56,17 @@ class Client:
     method = ads_service.DELTA_METHOD
     metadata: dict[str, str] = {}
 
-    def __init__(self, number: int, namespace: int, pulse: Pulse) -> None:
+    def __init__(self, number: int, node: Node, pulse: Pulse) -> None:
         self.peer = Peer(address=f"127.0.0.1:{number}")
         self._pulse = pulse
         self._requests, self._incoming = trio.open_memory_channel[bytes](100)
         self._asked = False
         self.requests = self._requests
         self.nonces: dict[str, str] = {}
-        for request in self._opening(number, f"ns-{namespace}"):
+        for request in self._opening(node):
             self._requests.send_nowait(request)
 
-    def _opening(self, number: int, namespace: str) -> Iterator[bytes]:
-        name = f"pod-0-{number}.{namespace}"
-        node = Node(
-            id=f"sidecar~{pod_ip(0, number)}~{name}~{namespace}.svc.cluster.local", metadata=_metadata(namespace)
-        )
+    def _opening(self, node: Node) -> Iterator[bytes]:
         yield encode_delta_request(DeltaRequest(type_url=CLUSTER, initial={}, node=encode(node)))
         yield encode_delta_request(DeltaRequest(type_url=LISTENER, initial={}))
         yield encode_delta_request(DeltaRequest(type_url=ROUTE, subscribe=("80", "81"), initial={}))
@@ -107,14 +103,26 @@ class Client:
         self._requests.close()
 
 
-def _metadata(namespace: str) -> Struct:
-    return Struct(
-        fields={
-            "ISTIO_VERSION": Value(string_value="1.32.0"),
-            "NAMESPACE": Value(string_value=namespace),
-            "LABELS": Value(struct_value=Struct(fields={"app": Value(string_value="svc-0")})),
-        }
-    )
+def replica(number: int, namespaces: int = 1) -> Node:
+    """The sidecar of one of many pods of a service: those of a namespace have equal views."""
+    return _node(0, number, f"ns-{number % namespaces}")
+
+
+def workload(number: int) -> Node:
+    """The sidecar of the first pod of service `number`: each has a view of its own."""
+    return _node(number, 0, f"ns-{number % NAMESPACES}")
+
+
+def _node(service: int, number: int, namespace: str) -> Node:
+    name = f"pod-{service}-{number}.{namespace}"
+    labels = Struct(fields={"app": Value(string_value=f"svc-{service}")})
+    metadata = {
+        "ISTIO_VERSION": Value(string_value="1.32.0"),
+        "NAMESPACE": Value(string_value=namespace),
+        "LABELS": Value(struct_value=labels),
+    }
+    identity = f"sidecar~{pod_ip(service, number)}~{name}~{namespace}.svc.cluster.local"
+    return Node(id=identity, metadata=Struct(fields=metadata))
 
 
 def _read_closing(buffer: bytes) -> tuple[str, str]:
@@ -182,10 +190,10 @@ class Running:
     nursery: trio.Nursery
     system: supervisor.System
 
-    async def connect(self, proxies: int, namespaces: int = 1) -> tuple[Client, ...]:
-        """Connect so many sidecars, and wait until they have everything."""
+    async def connect(self, proxies: int, node: Callable[[int], Node] = replica) -> tuple[Client, ...]:
+        """Connect so many sidecars, and wait until they have everything. `node`: who the one of that number is."""
         expected = self.pulse.messages + 4 * proxies
-        clients = tuple(Client(number, number % namespaces, self.pulse) for number in range(proxies))
+        clients = tuple(Client(number, node(number), self.pulse) for number in range(proxies))
         for client in clients:
             self.nursery.start_soon(self._serve, client)
         await self.pulse.calm(expected)
