@@ -347,11 +347,19 @@ def test_request_authentications():
     assert complaints("RequestAuthentication", many) == ["spec.jwtRules"]
 
 
+_TAGS = "defaultConfig.tracing.customTags"
+
+
 @pytest.mark.parametrize(
     ("fields", "path"),
     [
         ({"proxyListenPort": 0}, "proxyListenPort"),
         ({"connectTimeout": "0s"}, "connectTimeout"),
+        ({"dnsRefreshRate": "1ms"}, "dnsRefreshRate"),
+        ({"defaultConfig": {"tracing": {"sampling": 101}}}, "defaultConfig.tracing.sampling"),
+        ({"defaultConfig": {"tracing": {"customTags": {"": {"literal": {"value": "a"}}}}}}, f"{_TAGS}[]"),
+        ({"defaultConfig": {"tracing": {"customTags": {"a": {"header": {}}}}}}, f"{_TAGS}[a]"),
+        ({"defaultConfig": {"proxyHeaders": {"server": {"value": "a\n"}}}}, "defaultConfig.proxyHeaders.server.value"),
         ({"trustDomain": "a:b"}, "trustDomain"),
         ({"accessLogFormat": "%REQUEST%"}, "accessLogFormat"),
         ({"accessLogFormat": '{"a": "5%"}', "accessLogEncoding": "JSON"}, "accessLogFormat"),

@@ -13,8 +13,10 @@ from trierarch.config.checks import (
     check_host,
     check_keepalive,
     check_namespace,
+    check_one_line,
     check_optional_duration,
     check_optional_port,
+    check_percentage,
     check_port,
     check_wildcard_host,
 )
@@ -25,6 +27,7 @@ from trierarch.config.hosts import is_ip_address
 from trierarch.config.log_format import read_json_format
 from trierarch.config.mesh_config import AccessLogEncoding
 from trierarch.config.mesh_networks import FromCidr, FromRegistry, GatewayAddress, RegistryServiceName
+from trierarch.config.tracing import EnvironmentTag, HeaderTag, LiteralTag
 from trierarch.config.validate_authorizers import check_authorizer
 from trierarch.config.validate_destination_rule import check_connection_pool, check_outlier_detection
 from trierarch.config.validate_http_route import check_retry
@@ -36,9 +39,14 @@ if TYPE_CHECKING:
     from trierarch.config.mesh_networks import MeshNetworks, NetworkEndpoints, NetworkGateway
     from trierarch.config.objects import ConfigObject
     from trierarch.config.proxy_config import ConnectionSettings, ProxyConfig
+    from trierarch.config.tracing import Tracing
 
 _EJECTING = OutlierDetection()
 """Whether endpoints are ejected is decided elsewhere."""
+
+
+_FASTEST_REFRESH = 0.002
+"""Envoy takes what is more than a millisecond."""
 
 
 def check_mesh_config(subject: ConfigObject[MeshConfig]) -> Complaints:
@@ -49,6 +57,7 @@ def check_mesh_config(subject: ConfigObject[MeshConfig]) -> Complaints:
     yield from check_optional_port("proxyHttpPort", mesh.proxy_http_port)
     yield from check_duration("connectTimeout", mesh.connect_timeout)
     yield from check_optional_duration("protocolDetectionTimeout", mesh.protocol_detection_timeout)
+    yield from check_duration("dnsRefreshRate", mesh.dns_refresh_rate, _FASTEST_REFRESH)
     yield from check_keepalive("tcpKeepalive", mesh.tcp_keepalive)
     yield from _check_trust_domains(mesh)
     yield from _check_export(mesh)
@@ -139,6 +148,23 @@ def _check_proxy_config(path: str, config: ProxyConfig) -> Complaints:
         yield Violation(f"{path}.concurrency", "is negative")
     if config.connection_settings is not None:
         yield from check_connection_settings(f"{path}.connectionSettings", config.connection_settings)
+    if config.proxy_headers is not None and config.proxy_headers.server is not None:
+        yield from check_one_line(f"{path}.proxyHeaders.server.value", config.proxy_headers.server.value)
+    if config.tracing is not None:
+        yield from _check_tracing(f"{path}.tracing", config.tracing)
+
+
+def _check_tracing(path: str, tracing: Tracing) -> Complaints:
+    """Shares and tags that Envoy takes; it would have no listener otherwise."""
+    yield from check_percentage(f"{path}.sampling", tracing.sampling)
+    for name, tag in tracing.custom_tags.items():
+        here = f"{path}.customTags[{name}]"
+        match tag.kind:
+            case LiteralTag(value=text) | EnvironmentTag(name=text) | HeaderTag(name=text):
+                if not (name and text):
+                    yield Violation(here, "a tag has a name, and something that it is made of")
+            case None:
+                pass
 
 
 def check_connection_settings(path: str, settings: ConnectionSettings) -> Complaints:
