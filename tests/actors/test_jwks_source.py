@@ -130,7 +130,7 @@ async def test_that_there_are_no_keys_is_told_too(stage, autojump_clock, lines):
 
 
 @pytest.mark.parametrize("failure", [CLOSED, ZeroDivisionError("a bug")])
-async def test_keys_that_were_had_stay(stage, autojump_clock, failure, lines):
+async def test_known_keys_stay(stage, autojump_clock, failure, lines):
     """However fetching fails, and it is tried again soon; that is said once, and so is its end."""
     stage.want(A)
     await stage.told()

@@ -67,7 +67,7 @@ async def test_an_issuer_says_itself_where_its_keys_are(nursery, autojump_clock,
     assert issuer.asked == [KeyLocation(f"{ISSUER}/.well-known/openid-configuration", discovered=True)]
 
 
-async def test_keys_that_cannot_be_had_stay(nursery, autojump_clock, issuer, lines):
+async def test_known_keys_stay(nursery, autojump_clock, issuer, lines):
     """The issuer is away for a while: said once, tried again soon, and the last keys verify meanwhile."""
     known = ring("https://keys.example/jwks")
     await nursery.start(lambda task_status: token_keys.run((known,), fetch=issuer.fetch, task_status=task_status))

@@ -39,7 +39,7 @@ def folder(tmp_path):
 
 def test_good_files_pass(folder):
     """Nothing to say but how many objects there are."""
-    assert run(folder(a=GOOD), "--strict") == (0, "1 objects are good\n")
+    assert run(folder(a=GOOD), "--strict") == (0, "good objects: 1\n")
 
 
 def test_an_unknown_field_is_a_warning_and_strictly_an_error(folder):
@@ -59,7 +59,7 @@ def test_one_malformed_document_does_not_hide_the_others(folder):
     assert code == 1
     assert "a.yaml:7: error: " in output
     assert "Sidecar/default/wide spec.egress[0].hosts[0]" in output
-    assert "1 objects are good" in output
+    assert "good objects: 1" in output
     assert output.splitlines()[-1].endswith(" a.yaml:7, Sidecar/default/wide")
 
 

@@ -33,6 +33,6 @@ def _print(result: Checked) -> None:
         click.echo(finding_line(finding))
     for kind in result.unknown_kinds:
         click.echo(f"{kind}: this kind is not understood, its objects are skipped")
-    click.echo(f"{result.objects} objects are good")
+    click.echo(f"good objects: {result.objects}")
     if result.rejected:
         click.echo(f"not in force, unless an older version is: {', '.join(result.rejected)}")
