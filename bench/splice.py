@@ -17,12 +17,12 @@ from common.timing import best_of
 
 from protocol.wire import SharedFields, delta_resource_field, delta_response, sotw_resource_field, sotw_response
 from protocol.xds.diff import difference
-from protocol.xds.resources import Part, Resource, ResourceSet, build_resource
+from protocol.xds.resources import Chunk, Part, Resource, ResourceSet, build_resource, tie_chunks
 from trierarch.envoy.types import CLUSTER
 
 CLUSTERS, CLUSTER_SIZE = 1000, 1500
 RESOURCES = 2400
-HOSTS, HOST_SIZE = 1000, 278
+HOSTS, HOST_SIZE, RUN = 1000, 278, 32
 
 
 def main() -> int:
@@ -40,6 +40,7 @@ def main() -> int:
         table.value(f"{dialect}: another stream", again, 0.12)
     table.value(f"difference of {RESOURCES} resources, one changed", best_of(_compared), 0.27)
     table.value(f"a route configuration of {HOSTS * HOST_SIZE // 1000} KB, joined", best_of(_joined), 0.36)
+    table.value("the same in chunks, one changed", best_of(_tied), 0.04)
     return 1 if table.missed else 0
 
 
@@ -51,6 +52,7 @@ _MANY = [_resource(number, 100) for number in range(RESOURCES)]
 _BEFORE = ResourceSet(Part(_MANY))
 _AFTER = ResourceSet(Part([*_MANY[:-1], _resource(RESOURCES - 1, 101)]))
 _PIECES = tuple(bytes(HOST_SIZE) for _ in range(HOSTS))
+_CHUNKS = tuple(Chunk(b"".join(_PIECES[start : start + RUN])) for start in range(0, HOSTS, RUN))
 
 
 def _compared() -> None:
@@ -60,6 +62,10 @@ def _compared() -> None:
 
 def _joined() -> None:
     build_resource("80", b"".join(_PIECES))
+
+
+def _tied() -> None:
+    tie_chunks("80", (*_CHUNKS[1:], Chunk(b"".join(_PIECES[:RUN]))))
 
 
 if __name__ == "__main__":
