@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.config.reading import ORIGIN, complaints, document
-from trierarch.config.admission import Refused, admit, check
-from trierarch.config.decode import Decoded, decode_mesh_config, decode_mesh_networks
+from trierarch.config.admission import Refused, admit
 from trierarch.config.findings import Rejected
-from trierarch.config.regex import fault_of_regex
 from trierarch.config.virtual_service import CLAIMS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 TO_A = "route: [{destination: {host: a}}]"
 
@@ -68,14 +61,6 @@ def test_http_routes(route: str, path: str | None):
     assert complaints("VirtualService", f"{{hosts: [a.b], http: [{route}]}}") == [expected]
 
 
-def test_commands_in_logs():
-    """One more than in headers; expressions may have parentheses in parentheses."""
-    fields = {"accessLogFormat": "%REQ_WITHOUT_QUERY(:PATH)% %CEL(f(g(x)))% %START_TIME(%s)%"}
-    decoded = decode_mesh_config(fields, ORIGIN, "k")
-    assert isinstance(decoded, Decoded)
-    assert check(decoded).findings == ()
-
-
 def test_commands_in_headers():
     """Those that Envoy has, with parameters or without, are admitted, and percent signs that are doubled."""
     value = "%HOSTNAME% %START_TIME% %START_TIME(%Y-%m)% %REQ(x?y):5% 100%% %DOWNSTREAM_PEER_CERT_V_END(%b)%"
@@ -85,39 +70,6 @@ def test_commands_in_headers():
         )
         == []
     )
-
-
-@pytest.mark.parametrize(
-    ("rule", "path"),
-    [
-        ("matches: [{path: {type: RegularExpression, value: '('}}]", ".matches[0].path.value"),
-        ("matches: [{headers: [{name: 'a b', value: c}]}]", ".matches[0].headers[0].name"),
-        (
-            "matches: [{queryParams: [{name: a, type: RegularExpression, value: '['}]}]",
-            ".matches[0].queryParams[0].value",
-        ),
-        ("filters: [{requestHeaderModifier: {set: [{name: a, value: 5%}]}}]", ".filters[0][a]"),
-        ("filters: [{responseHeaderModifier: {remove: ['']}}]", ".filters[0]"),
-        ('filters: [{urlRewrite: {hostname: "a\\n"}}]', ".filters[0].urlRewrite.hostname"),
-        ("filters: [{requestRedirect: {port: 65536}}]", ".filters[0].requestRedirect.port"),
-        (
-            "filters: [{requestMirror: {fraction: {numerator: 0, denominator: 0}}}]",
-            ".filters[0].requestMirror.fraction",
-        ),
-        ("filters: [{requestMirror: {percent: 101}}]", ".filters[0].requestMirror.percent"),
-        ("filters: [{cors: {allowHeaders: ['a b']}}]", ".filters[0].cors.allowHeaders[0]"),
-        ("backendRefs: [{name: a, weight: 1000001}]", ".backendRefs[0].weight"),
-        (
-            'backendRefs: [{name: a, filters: [{urlRewrite: {path: {replaceFullPath: "/\\r"}}}]}]',
-            ".backendRefs[0].filters[0].urlRewrite.path.replaceFullPath",
-        ),
-        ("timeouts: {request: -1s}", ".timeouts.request"),
-        ("retry: {backoff: 0s}", ".retry.backoff"),
-    ],
-)
-def test_routes_of_the_gateway_api(rule: str, path: str):
-    """Each rule about an HTTPRoute, broken once."""
-    assert complaints("HTTPRoute", f"{{rules: [{{{rule}}}]}}") == [f"spec.rules[0]{path}"]
 
 
 @pytest.mark.parametrize(
@@ -347,98 +299,11 @@ def test_request_authentications():
     assert complaints("RequestAuthentication", many) == ["spec.jwtRules"]
 
 
-_TAGS = "defaultConfig.tracing.customTags"
-
-
-@pytest.mark.parametrize(
-    ("fields", "path"),
-    [
-        ({"proxyListenPort": 0}, "proxyListenPort"),
-        ({"connectTimeout": "0s"}, "connectTimeout"),
-        ({"dnsRefreshRate": "1ms"}, "dnsRefreshRate"),
-        ({"defaultConfig": {"tracing": {"sampling": 101}}}, "defaultConfig.tracing.sampling"),
-        ({"defaultConfig": {"tracing": {"customTags": {"": {"literal": {"value": "a"}}}}}}, f"{_TAGS}[]"),
-        ({"defaultConfig": {"tracing": {"customTags": {"a": {"header": {}}}}}}, f"{_TAGS}[a]"),
-        ({"defaultConfig": {"proxyHeaders": {"server": {"value": "a\n"}}}}, "defaultConfig.proxyHeaders.server.value"),
-        ({"trustDomain": "a:b"}, "trustDomain"),
-        ({"accessLogFormat": "%REQUEST%"}, "accessLogFormat"),
-        ({"accessLogFormat": '{"a": "5%"}', "accessLogEncoding": "JSON"}, "accessLogFormat"),
-        ({"defaultServiceExportTo": ["*", "a"]}, "defaultServiceExportTo"),
-        ({"extensionProviders": [{"name": "x"}]}, "extensionProviders[x]"),
-        ({"extensionProviders": [{"name": "x", "zipkin": {"service": "a/b"}}]}, "extensionProviders[x].port"),
-        ({"defaultConfig": {"drainDuration": "1.5s"}}, "defaultConfig.drainDuration"),
-        ({"meshMTLS": {"ecdhCurves": ["P-256"]}}, "meshMTLS.ecdhCurves"),
-    ],
-)
-def test_mesh_configs(fields: Mapping[str, object], path: str):
-    """Each rule about the mesh configuration, broken once."""
-    decoded = decode_mesh_config(fields, ORIGIN, "k")
-    assert isinstance(decoded, Decoded)
-    assert [each.path for each in check(decoded).findings] == [path]
-
-
-def test_networks():
-    """Networks: ranges, names of registries, gateways with an address and a port."""
-    gateways = [{"address": "1.1.1.1"}, {"port": 1}]
-    networks = {"n": {"endpoints": [{"fromCidr": "x"}, {"fromRegistry": "a.b"}, {}], "gateways": gateways}}
-    decoded = decode_mesh_networks({"networks": networks}, ORIGIN, "k")
-    assert isinstance(decoded, Decoded)
-    assert [each.path for each in check(decoded).findings] == [
-        "networks[n].endpoints[0].fromCidr",
-        "networks[n].endpoints[1].fromRegistry",
-        "networks[n].endpoints[2]",
-        "networks[n].gateways[0].port",
-        "networks[n].gateways[1]",
-    ]
-
-
 def test_all_violations_are_told():
     """Not only the first; remarks come along."""
     answer = admit(document("ServiceEntry", "{hosts: ['*'], exportTo: ['~', '*'], resolution: STATIC}"), ORIGIN, "k")
     assert isinstance(answer, Refused)
     assert [type(each) is Rejected for each in answer.findings] == [True, False, True, True]
-
-
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "a.*",
-        r"^/x/(\d+)/?$",
-        "(?i)abc",
-        "a(?i)b",
-        r"\pL+",
-        "[[:alpha:]]+",
-        r"\Qa(b\E",
-        "(?P<n>a)",
-        "(?U)a+",
-        r"(a{9}\)){9}b{999}",
-    ],
-)
-def test_regular_expressions_of_re2(expression: str):
-    """What RE2 has and Python may not is accepted."""
-    assert fault_of_regex(expression) == ""
-
-
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "(",
-        "a(?=b)",
-        "(?<!a)b",
-        r"(a)\1",
-        "a**",
-        "a++",
-        "[b",
-        "a{2000}",
-        "(?>a)",
-        "*",
-        "(a{100}){20}",
-        "((a{9})b){9,200}",
-    ],
-)
-def test_not_regular_expressions_of_re2(expression: str):
-    """What is malformed, or only in Python, is not."""
-    assert fault_of_regex(expression) != ""
 
 
 RULES = "{{rules: [{{{}}}]}}"
