@@ -27,6 +27,7 @@ _TAGS = "defaultConfig.tracing.customTags"
         ({"defaultConfig": {"tracing": {"customTags": {"a": {"header": {}}}}}}, f"{_TAGS}[a]"),
         ({"defaultConfig": {"proxyHeaders": {"server": {"value": "a\n"}}}}, "defaultConfig.proxyHeaders.server.value"),
         ({"trustDomain": "a:b"}, "trustDomain"),
+        ({"discoverySelectors": [{"matchLabels": {"a": "b"}}]}, "discoverySelectors"),
         ({"accessLogFormat": "%REQUEST%"}, "accessLogFormat"),
         ({"accessLogFormat": '{"a": "5%"}', "accessLogEncoding": "JSON"}, "accessLogFormat"),
         ({"defaultServiceExportTo": ["*", "a"]}, "defaultServiceExportTo"),

@@ -68,6 +68,8 @@ def check_mesh_config(subject: ConfigObject[MeshConfig]) -> Complaints:
     yield from check_retry("defaultHttpRetryPolicy", mesh.default_http_retry_policy)
     yield from check_retry("defaultInboundHttpRetryPolicy", mesh.default_inbound_http_retry_policy)
     yield from _check_access_log(mesh)
+    if mesh.discovery_selectors:
+        yield Caution("discoverySelectors", "has no effect: all namespaces are looked at")
     if mesh.mesh_mtls is not None and mesh.mesh_mtls.ecdh_curves:
         yield Violation("meshMTLS.ecdhCurves", "curves can be set in tlsDefaults only")
     if mesh.default_traffic_policy is not None:
