@@ -12,8 +12,6 @@ Recovers by: going on from the last session in its slot, which then owes the cli
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -33,7 +31,6 @@ from actors.messages import (
     GenerationFailed,
     IdentityIssued,
     Placed,
-    PushRecorded,
     PushTo,
     PushWritten,
     RequestReceived,
@@ -45,7 +42,7 @@ from actors.messages import (
 )
 from actors.own_certificate import CertificateTerms, OwnCertificate
 from actors.ports import StreamClosed
-from actors.slot import Slot, push_record, sent_record
+from actors.push_records import PushRecords, sent_record
 from protocol.errors import LocalError, RemoteError
 from protocol.statuses import FAILED_PRECONDITION, INVALID_ARGUMENT, UNAUTHENTICATED, UNAVAILABLE
 from protocol.xds.bounds import NameBounds
@@ -58,14 +55,16 @@ from trierarch.envoy.types import ENDPOINT, LISTENER, ROUTE, SECRET, TYPE_RULES,
 from trierarch.identity.authorize import authorize
 from trierarch.push.proxy import ProxyType, SecretSource
 from trierarch.push.request import PushRequest
-from trierarch.push.status import Outcome, PushRecord, TypeSent, record_fields
+from trierarch.push.status import Outcome, TypeSent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from actors.mailbox import Mailbox
     from actors.messages import ToConnection, ToGenerator, ToJournal, ToPushScheduler
     from actors.metrics import Metrics
+    from actors.push_records import Recording
+    from actors.slot import Slot
     from protocol.spiffe import SpiffeId
     from protocol.xds.events import Response
     from protocol.xds.requests import Request
@@ -84,9 +83,6 @@ NAME, SINGLE_NAME = 0.0002, 0.005
 _ASKED = PushRequest(reasons={"proxyrequest": 1})
 _RETURNED = PushRequest(reasons={"restart": 1})
 """Why something is sent that no change made due: the client asked for it; this actor or the scheduler was restarted."""
-
-Recording = Callable[..., PushRecord]
-"""Makes the record of a push, given by name what came of it: `actors.slot.push_record` of a push that has begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,18 +128,6 @@ async def run(
     return StreamStatus()
 
 
-def close(slot: Slot, outlets: Outlets) -> None:
-    """From the factory, when a stream has ended: finish the records of what nobody will answer any more."""
-    for record in slot.open.close(outlets.wall()):
-        _finish(record, outlets)
-
-
-def give_up(slot: Slot, outlets: Outlets, now: float) -> None:
-    """From the factory, now and then: finish the records of what nobody has answered in time."""
-    for record in slot.open.expire(now, outlets.wall()):
-        _finish(record, outlets)
-
-
 class Connection:
     """The state of one life of the actor."""
 
@@ -156,6 +140,7 @@ class Connection:
         self._known: dict[str, ResourceSet] = {}
         self._bounds = NameBounds()
         self._started = False
+        self._records = PushRecords(slot, outlets.journal, outlets.wall)
         self._own = OwnCertificate(slot, inbox, outlets.certificates)
 
     # --- the life of the stream --------------------------------------------------------------------------------------
@@ -279,24 +264,24 @@ class Connection:
             self._outlets.scheduler.post(TypesWatched(connection=self._slot.name, types=types))
         asked = tuple(event.type_url for event in events if isinstance(event, Asked))
         if asked and self._place is not None:
-            await self._offer(asked, self._record(self._place, _ASKED))
+            await self._offer(asked, self._records.begin(self._place, _ASKED))
 
     def _note(self, event: Event) -> None:
         metrics = self._outlets.metrics
         match event:
             case Acked(type_url=url, nonce=nonce):
-                self._answered(nonce, "")
+                self._records.answered(nonce, "")
                 self._acked_first(url)
             case Nacked(type_url=url, nonce=nonce, code=code, message=reason):
                 short = TYPE_RULES[url].short
                 metrics.rejects.labels(short.lower()).inc()
                 log.warning("resources_rejected", connection=self._slot.name, type=short, code=code, reason=reason)
-                self._answered(nonce, reason or "rejected")
+                self._records.answered(nonce, reason or "rejected")
             case StaleNonce(type_url=url, nonce=nonce):
                 metrics.expired_nonces.labels(TYPE_RULES[url].short.lower()).inc()
-                self._answered(nonce, "")
+                self._records.answered(nonce, "")
             case Unsubscribed(nonce=nonce):
-                self._answered(nonce, "")
+                self._records.answered(nonce, "")
             case NotServed(type_url=url):
                 log.warning("type_not_served", connection=self._slot.name, type=url)
             case Asked():
@@ -318,12 +303,12 @@ class Connection:
         if self._slot.session.watches:
             served = any(watch.nonce for watch in self._slot.session.watches.values())
             request = welcome.request.merged(_RETURNED) if served else _ASKED
-            await self._offer(tuple(self._slot.session.watches), self._record(place, request))
+            await self._offer(tuple(self._slot.session.watches), self._records.begin(place, request))
 
     async def _push(self, push: PushTo) -> None:
         place = Placed(context=push.context, view=push.view, scope=push.scope)
         self._move(place, push.resources)
-        record = self._record(place, push.request, queued_at=push.queued_at, granted_at=push.granted_at)
+        record = self._records.begin(place, push.request, queued_at=push.queued_at, granted_at=push.granted_at)
         if lost := self._slot.session.lost(ENDPOINT):
             self._slot.session = self._slot.session.reminded(ENDPOINT, touched_assignments(lost, push.request))
         await self._offer(tuple(push.types), record)
@@ -337,7 +322,7 @@ class Connection:
     async def _offer_secrets(self, request: PushRequest | None) -> None:
         """The client's own secrets are others than before, if there is a request that says why."""
         if request is not None and self._place is not None:
-            await self._offer((SECRET,), self._record(self._place, request))
+            await self._offer((SECRET,), self._records.begin(self._place, request))
 
     async def _offer(self, types: tuple[str, ...], record: Recording) -> None:
         """Offer types and record what came of it, also if the stream or this actor ends meanwhile."""
@@ -350,7 +335,7 @@ class Connection:
         finally:
             now, wall = trio.current_time(), self._outlets.wall()
             written = record(sent=tuple(sent), skipped=skipped, written_at=now, finished_wall=wall, outcome=outcome)
-            self._written(written, now)
+            self._records.written(written, now)
 
     async def _write(self, types: tuple[str, ...], sent: list[TypeSent], skipped: dict[str, str]) -> None:
         """Write, in push order, what differs; say of each type whether something did."""
@@ -398,29 +383,3 @@ class Connection:
         for response in responses:
             metrics.pushes.labels(TYPE_RULES[response.type_url].short.lower()).inc()
             metrics.config_size.labels(response.type_url).observe(response.size)
-
-    # --- records -----------------------------------------------------------------------------------------------------
-    def _record(
-        self, place: Placed, request: PushRequest, *, queued_at: float = 0.0, granted_at: float = 0.0
-    ) -> Recording:
-        return partial(push_record, self._slot, place, request, queued_at=queued_at, granted_at=granted_at)
-
-    def _written(self, record: PushRecord, now: float) -> None:
-        cut_short = record.outcome is Outcome.CLOSED
-        if not cut_short:
-            self._slot.snapshot = record.snapshot
-        if record.sent and not cut_short:
-            self._slot.open.begin(record, now)
-        elif record.sent or record.causes.kept or record.forced:
-            _finish(record, self._outlets)
-
-    def _answered(self, nonce: str, error: str) -> None:
-        for record in self._slot.open.answered(nonce, error, trio.current_time(), self._outlets.wall()):
-            _finish(record, self._outlets)
-
-
-def _finish(record: PushRecord, outlets: Outlets) -> None:
-    outlets.journal.post(PushRecorded(record=record))
-    line = log.bind()
-    if line.is_enabled_for(logging.INFO):  # a thousand lines that nobody wants are not put together
-        line.info("push_finished", **record_fields(record))

@@ -23,6 +23,7 @@ from actors.factory import Factory, open_factory
 from actors.identity_messages import AuthorityChanged
 from actors.messages import Announce, ConnectionClosed, Describe, RollCall, StreamAccepted, StreamStatus, TrustChanged
 from actors.own_certificate import trust_cause
+from actors.push_records import PushRecords
 from actors.slot import Slot, describe
 from actors.tree import ChildSpec, Restart
 from protocol.statuses import UNAVAILABLE
@@ -86,7 +87,7 @@ class Connections:
         now = trio.current_time()
         self._next_look = now + INTERVAL
         for slot, _ in self._live.values():
-            connection.give_up(slot, self._outlets, now)
+            self._records(slot).give_up(now)
         return None
 
     async def handle(self, message: ToConnections) -> None:
@@ -137,10 +138,13 @@ class Connections:
         if self._live.pop(slot.number, None) is None:
             return
         with stream.ended as ended:
-            connection.close(slot, self._outlets)
+            self._records(slot).close()
             if slot.proxy is not None:
                 self._outlets.scheduler.post(ConnectionClosed(connection=slot.name))
             ended.answer(status)
+
+    def _records(self, slot: Slot) -> PushRecords:
+        return PushRecords(slot, self._outlets.journal, self._outlets.wall)
 
     def abandon(self) -> None:
         """Tell all streams and the scheduler that nobody serves these connections any more."""

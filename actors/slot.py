@@ -1,4 +1,4 @@
-"""What outlives a crash of a connection, and what can be read off it: descriptions and the beginnings of records."""
+"""What outlives a crash of a connection, and its description for the debug pages."""
 
 from __future__ import annotations
 
@@ -8,24 +8,17 @@ from typing import TYPE_CHECKING
 
 from actors.descriptions import ConnectionDescription, WatchDescription
 from protocol.xds.resources import Part
-from trierarch.envoy.types import TYPE_RULES
 from trierarch.push.open_pushes import OpenPushes
-from trierarch.push.status import Outcome, PushRecord, TypeSent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from actors.identity_messages import IssuedIdentity
-    from actors.messages import Placed
     from actors.ports import StreamPort
     from protocol.spiffe import SpiffeId
-    from protocol.xds.events import Response
     from protocol.xds.requests import Request
     from protocol.xds.session import AdsSession
     from protocol.xds.subscription import Watch
     from trierarch.identity.authenticate import Caller
     from trierarch.push.proxy import Proxy
-    from trierarch.push.request import PushRequest
 
 NO_SECRETS = Part()
 
@@ -98,48 +91,4 @@ def _describe_watch(watch: Watch) -> WatchDescription:
         nonce_acked=watch.acked,
         last_error=watch.rejection.message if watch.rejection else "",
         resources=watch.sent,
-    )
-
-
-def push_record(
-    slot: Slot,
-    place: Placed,
-    request: PushRequest,
-    *,
-    sent: tuple[TypeSent, ...],
-    skipped: Mapping[str, str],
-    queued_at: float,
-    granted_at: float,
-    written_at: float,
-    finished_wall: float,
-    outcome: Outcome,
-) -> PushRecord:
-    """The record of a push to this client that is written, as far as it will be; nobody has answered it yet."""
-    return PushRecord(
-        proxy=slot.proxy.id if slot.proxy else "",
-        connection=slot.name,
-        snapshot=place.context.number,
-        causes=request.causes,
-        reasons=request.reasons,
-        forced=request.forced,
-        sent=sent,
-        skipped=skipped,
-        stages=request.stages,
-        queued_at=queued_at,
-        granted_at=granted_at,
-        written_at=written_at,
-        finished_wall=finished_wall,
-        outcome=outcome,
-    )
-
-
-def sent_record(response: Response) -> TypeSent:
-    """The part of a record that is about one response."""
-    return TypeSent(
-        short=TYPE_RULES[response.type_url].short,
-        nonce=response.nonce,
-        version=response.version,
-        sent=response.sent,
-        removed=response.removed,
-        size=response.size,
     )

@@ -11,6 +11,7 @@ from actors import connection
 from actors.mailbox import Mailbox
 from actors.messages import Generate, PushTo, RequestReceived, Welcome
 from actors.metrics import Metrics
+from actors.push_records import PushRecords
 from actors.slot import Slot
 from protocol.xds.requests import SotwRequest
 from protocol.xds.resources import Part, ResourceSet, build_resource
@@ -124,6 +125,10 @@ class Stage:
         while (message := mailbox.receive_nowait()) is not None:
             found.append(message)
         return found
+
+    def push_records(self):
+        """The records of this connection's pushes, as the factory finishes them."""
+        return PushRecords(self.slot, self.journal, self.outlets.wall)
 
     async def records(self):
         """What the journal was told by now."""

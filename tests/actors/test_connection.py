@@ -6,7 +6,6 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors import connection
 from actors.messages import (
     Announce,
     ConnectionOpened,
@@ -263,9 +262,9 @@ async def test_a_push_that_nobody_answers_is_recorded_after_thirty_seconds(stage
     stage.push([CLUSTER], {CLUSTER: resources(a="2")})
     await wait_all_tasks_blocked()
     written = trio.current_time()
-    connection.give_up(stage.slot, stage.outlets, written + 29)
+    stage.push_records().give_up(written + 29)
     assert await stage.records() == []
-    connection.give_up(stage.slot, stage.outlets, written + 31)
+    stage.push_records().give_up(written + 31)
     (record,) = await stage.records()
     assert record.outcome is Outcome.UNANSWERED
     assert stage.status is None
@@ -312,7 +311,7 @@ async def test_what_was_not_answered_is_recorded_at_the_end(stage):
     await served(stage)
     stage.push([CLUSTER], {CLUSTER: resources(a="2")})
     await stage.responses()
-    connection.close(stage.slot, stage.outlets)
+    stage.push_records().close()
     (record,) = await stage.records()
     assert record.outcome is Outcome.CLOSED
 

@@ -13,6 +13,7 @@ from actors.mailbox import Mailbox
 from actors.messages import ConnectionOpened, Generate, RequestReceived, StreamEnded, TypesWatched, Welcome
 from actors.metrics import Metrics
 from actors.ports import Peer
+from actors.slot import Slot
 from protocol.proto.envoy.config.core.v3 import Node
 from protocol.xds.requests import DeltaRequest
 from protocol.xds.resources import Part, ResourceSet, build_resource
@@ -50,7 +51,7 @@ class Stage:
         self.scheduler, self.generator = Mailbox("push_scheduler"), Mailbox("generator")
         self.port = Port()
         session = AdsSession.delta(TYPE_RULES, "1")
-        self.slot = connection.Slot(number=1, port=self.port, delta=True, connected_at=0.0, session=session)
+        self.slot = Slot(number=1, port=self.port, delta=True, connected_at=0.0, session=session)
         outlets = connection.Outlets(
             scheduler=self.scheduler,
             generator=self.generator,
