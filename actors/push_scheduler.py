@@ -40,7 +40,7 @@ from actors.supervision import attempt
 from actors.tree import Crashed, describe
 from trierarch.envoy.affected import affected_urls, is_large, urls_by_themselves
 from trierarch.push.admission import Admission
-from trierarch.push.due import Due, DueViews
+from trierarch.push.due import DueViews
 from trierarch.push.fleet import Fleet, Member, moving_request, union
 from trierarch.push.history import History
 from trierarch.push.movable import Movable, select_movable
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from actors.metrics import Metrics
     from protocol.xds.resources import ResourceSet
     from trierarch.push.context import PushContext
+    from trierarch.push.due import Due
     from trierarch.push.queue import Grant
     from trierarch.push.request import PushRequest
     from trierarch.push.view import View
@@ -66,6 +67,9 @@ MEMBERS_PER_STEP = 20
 
 VIEWS_PER_QUESTION = 20
 """So many views with one outbound key are asked about together: who waits for the first waits for the others too."""
+
+GRANTS_PER_STEP = 100
+"""After so many pushes were handed out those who got them have their turn: about 2 ms of work."""
 
 MESSAGES_PER_STEP = 50
 """After handling so many messages it is time to work: most say only that a push was written."""
@@ -129,7 +133,6 @@ class Scheduler:
         self._scopes = Scopes()
         self._sets = BuiltSets(outlets.generator)
         self._due = DueViews()
-        self._owed: dict[View, Due] = {}
         self._stranded = Stranded(outlets.metrics)
         self._placed: dict[View, int] = {}
 
@@ -169,8 +172,10 @@ class Scheduler:
         if self._context is not None:
             for name in self._admission.admit(trio.current_time()):
                 await self._welcome(name, self._context)
-            for grant in self._queue.grant(trio.current_time(), self._is_built):
+            for count, grant in enumerate(self._queue.grant(trio.current_time(), self._is_built), start=1):
                 self._hand_out(grant, self._context)
+                if count % GRANTS_PER_STEP == 0:
+                    await trio.lowlevel.checkpoint()
 
     # --- connections -------------------------------------------------------------------------------------------------
     def _open(self, opened: ConnectionOpened) -> None:
@@ -245,7 +250,7 @@ class Scheduler:
             elif isinstance(verdict, Skipped):
                 await self._skip(view, request, context, verdict.reason)
             else:
-                self._due_of(view).add(verdict)
+                self._due.of(view).add(verdict)
                 self._placed[view] = context.number
             if count % MEMBERS_PER_STEP == 0 or len(verdicts) > judged:  # a scope more, by all keys of the request
                 await trio.lowlevel.checkpoint()
@@ -261,14 +266,6 @@ class Scheduler:
         key = view.outbound.scope
         scope = await self._scopes.resolve(key, context)
         return affects(view, scope, self._scopes.before(key), request, context, verdicts)
-
-    def _due_of(self, view: View) -> Due:
-        """What a view waits for, with what could not be generated for it before."""
-        due = self._due.get(view)
-        if due is None:
-            due = self._owed.pop(view, None) or Due()
-            self._due.put(view, due)
-        return due
 
     async def _place_members(self, movable: Movable, context: PushContext, request: PushRequest) -> Mapping[str, View]:
         """Place anew those who may have moved; the members that have, with the views that they came from."""
@@ -290,16 +287,15 @@ class Scheduler:
         """What a member watches may be another resource in its new view."""
         member = self._fleet.get(name)
         if member is not None and member.view is not None:
-            left = self._due.get(before) or self._owed.get(before)
+            left = self._due.left(before)
             moving = moving_request(before, member.view, request)
-            self._due_of(member.view).add_newcomer(name, left.of(name) if left else None, moving)
+            self._due.of(member.view).add_newcomer(name, left.of(name) if left else None, moving)
 
     def _forget_views(self) -> None:
         """Keep nothing of views that nobody has any more: should one return, it would be out of date."""
         views = frozenset(self._fleet.views())
         self._sets.keep(views)
         self._due.keep(views)
-        self._owed = {view: due for view, due in self._owed.items() if view in views}
         self._placed = {view: number for view, number in self._placed.items() if view in views}
 
     async def _skip(self, view: View, request: PushRequest, context: PushContext, reason: str) -> None:
@@ -368,7 +364,7 @@ class Scheduler:
 
     def _report_failure(self, view: View, due: Due, context: PushContext, reason: str) -> None:
         """The members of a view keep what they have; each is told of in a record. What it was stays owed to them."""
-        self._owed[view] = due
+        self._due.owe(view, due)
         skipped = {"all": f"cannot be generated: {reason}"}
         for member in self._fleet.members(view):
             request = due.of(member.name)

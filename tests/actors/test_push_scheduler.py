@@ -6,7 +6,7 @@ import gc
 import weakref
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
+from itertools import count, pairwise
 
 import pytest
 import trio
@@ -507,3 +507,21 @@ async def test_a_client_that_has_gone_is_forgotten(stage):
     assert stage.records() == []
     gc.collect()
     assert [each() for each in sets] == [None] * len(sets)
+
+
+async def test_others_have_their_turn_while_many_pushes_are_handed_out(nursery, monkeypatch):
+    """A change that concerns everybody is not handed out to all of them in one step."""
+    monkeypatch.setattr(push_scheduler, "GRANTS_PER_STEP", 5)
+    stage = await staged(nursery, admitted=100)
+    clients = [await stage.served(sidecar(f"web-{number}")) for number in range(20)]
+    seen = [0]
+
+    async def count_at_each_turn():
+        while seen[-1] < len(clients):
+            await trio.lowlevel.checkpoint()
+            seen.append(sum(client.mailbox.statistics().control for client in clients))
+
+    nursery.start_soon(count_at_each_turn)
+    await stage.snapshot(routing(2))
+    longest = max(after - before for before, after in pairwise(seen))
+    assert longest <= 2 * push_scheduler.GRANTS_PER_STEP  # between two turns there may be two of the scheduler's

@@ -54,19 +54,30 @@ def test_views_of_one_key_are_taken_together():
     """The key that waits longest comes first; of its views only so many, and the rest stays where it is."""
     waiting = DueViews()
     for view in (A_1, B_1, A_2, A_3):
-        waiting.put(view, Due())
+        waiting.of(view)
     assert [tuple(waiting.take(2)) for _ in range(3)] == [(A_1, A_2), (A_3,), (B_1,)]
     assert not waiting
 
 
 def test_a_view_waits_until_it_is_taken_or_gone():
     """It is found meanwhile with what it waits for; a view that nobody has waits for nothing."""
-    waiting, due = DueViews(), Due()
-    for view in (A_1, A_2, B_1):
-        waiting.put(view, due)
-    assert waiting.get(A_1) is due
-    assert A_1 in waiting
-    assert None not in waiting
+    waiting = DueViews()
+    due = [waiting.of(view) for view in (A_1, A_2, B_1)]
+    assert waiting.left(A_1) is due[0]
+    assert (A_1 in waiting, None in waiting) == (True, False)
     waiting.keep({A_2})
-    assert (waiting.get(A_1), A_1 in waiting, B_1 in waiting) == (None, False, False)
-    assert tuple(waiting.take(9)) == (A_2,)
+    assert (waiting.left(A_1), A_1 in waiting, B_1 in waiting) == (None, False, False)
+    assert waiting.take(9) == {A_2: due[1]}
+
+
+def test_what_could_not_be_built_comes_along_later():
+    """Until then nothing waits, though it is not forgotten either; and it is owed once."""
+    waiting, due = DueViews(), Due()
+    waiting.owe(A_1, due)
+    assert (bool(waiting), A_1 in waiting, waiting.left(A_1)) == (False, False, due)
+    assert waiting.of(A_1) is due
+    waiting.take(9)
+    assert waiting.left(A_1) is None
+    waiting.owe(A_1, due)
+    waiting.keep({A_2})
+    assert waiting.left(A_1) is None

@@ -48,13 +48,16 @@ def _merged(older: PushRequest | None, newer: PushRequest) -> PushRequest:
 class DueViews:
     """All views that wait. Those with one outbound key are taken together: most of what they need is the same.
 
+    What could not be built for a view stays owed to it, and comes along when it waits for something again.
+
     Invariant: for no key there is an empty dictionary.
     """
 
-    __slots__ = ("_by_key",)
+    __slots__ = ("_by_key", "_owed")
 
     def __init__(self) -> None:
         self._by_key: dict[OutboundKey, dict[View, Due]] = {}
+        self._owed: dict[View, Due] = {}
 
     def __bool__(self) -> bool:
         return bool(self._by_key)
@@ -62,13 +65,21 @@ class DueViews:
     def __contains__(self, view: View | None) -> bool:
         return view is not None and view in self._by_key.get(view.outbound, {})
 
-    def get(self, view: View) -> Due | None:
-        """What a view waits for, None: for nothing."""
-        return self._by_key.get(view.outbound, {}).get(view)
+    def of(self, view: View) -> Due:
+        """What a view waits for; from now on it does wait."""
+        waiting = self._by_key.setdefault(view.outbound, {})
+        due = waiting.get(view)
+        if due is None:
+            due = waiting[view] = self._owed.pop(view) if view in self._owed else Due()
+        return due
 
-    def put(self, view: View, due: Due) -> None:
-        """A view waits for this, and for nothing else."""
-        self._by_key.setdefault(view.outbound, {})[view] = due
+    def left(self, view: View) -> Due | None:
+        """What a view waits for or is owed, None: nothing."""
+        return self._by_key.get(view.outbound, {}).get(view) or self._owed.get(view)
+
+    def owe(self, view: View, due: Due) -> None:
+        """This could not be built."""
+        self._owed[view] = due
 
     def take(self, limit: int) -> Mapping[View, Due]:
         """The views of the key that waits longest, but not more than so many: they wait no longer."""
@@ -82,3 +93,4 @@ class DueViews:
         """Forget all views but these."""
         kept = {key: {view: due for view, due in each.items() if view in views} for key, each in self._by_key.items()}
         self._by_key = {key: each for key, each in kept.items() if each}
+        self._owed = {view: due for view, due in self._owed.items() if view in views}
