@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from examples.shop.processes import wait_until
 from tests.e2e.agent import certify, secure_channel
-from tests.e2e.test_workload_certificates import CATALOG, POLICY, Town
+from tests.e2e.town import CATALOG, POLICY, Town
 from trierarch.identity.authority import key_usage
 from trierarch.identity.pem import write_key
 
