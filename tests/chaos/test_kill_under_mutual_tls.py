@@ -1,4 +1,4 @@
-"""Kill whoever keeps identities, or the whole control plane, while each request between two Envoys shakes hands anew."""
+"""Kill whoever keeps identities, or the whole control plane, while each request between Envoys shakes hands anew."""
 
 from __future__ import annotations
 
