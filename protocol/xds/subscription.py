@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from protocol.xds.diff import NOTHING, Difference, difference
+from protocol.xds.diff import NOTHING, Difference, difference, has_grown
 from protocol.xds.doubt import CERTAIN, NO_NAMES, Doubt
 from protocol.xds.events import Acked, Asked, Event, Nacked, StaleNonce
 from protocol.xds.resources import ResourceSet
@@ -165,7 +165,7 @@ def more(names: frozenset[str], added: frozenset[str], sent: ResourceSet) -> fro
     if added <= names:
         return names
     for part in sent.parts:
-        if part.since and len(part) == len(names) + len(added) and part.since.grew_by(names, added):
+        if has_grown(part, names, added):
             return part.names
     return names | added
 

@@ -41,7 +41,8 @@ class TypeSent:
 class PushRecord(NamedTuple):
     """A push to one proxy, finished. Times are monotonic seconds, 0.0 = did not happen; `finished_wall` is wall clock.
 
-    `skipped` maps a type's short name (or "all") to the reason why nothing of it was sent.
+    `skipped` maps a type's short name (or "all") to the reason why nothing of it was sent. A tuple, for each push makes
+    one when it is written and finishes it as another.
     """
 
     proxy: str

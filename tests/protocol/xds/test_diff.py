@@ -5,7 +5,7 @@ import weakref
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.xds.diff import NOTHING, difference
+from protocol.xds.diff import NOTHING, difference, has_grown
 from protocol.xds.resources import EMPTY, ResourceSet
 from tests.protocol.xds.tables import build_part, build_set
 
@@ -74,6 +74,19 @@ def test_what_is_remembered_keeps_no_old_part_alive():
     gone = weakref.ref(old)
     del old
     assert gone() is None
+
+
+@given(contents, contents, st.frozensets(st.sampled_from(NAMES)))
+def test_what_a_part_is_known_to_have_grown_by(before, after, added):
+    """It is never said wrongly; and of names that came to all that were there it is said."""
+    old, new = to_part(before), to_part(after)
+    difference(ResourceSet(old), ResourceSet(new))
+    grown = has_grown(new, old.names, added)
+    if grown:
+        assert old.names | added == new.names
+        assert not old.names & added
+    if old.names < new.names and added == new.names - old.names:
+        assert grown
 
 
 def test_another_predecessor_is_compared_anew():
