@@ -8,8 +8,9 @@ identity.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from protocol.xds.resources import Part, Resource, ResourceSet, build_resource, tie_chunks
 
@@ -19,16 +20,23 @@ if TYPE_CHECKING:
     from protocol.xds.resources import Chunk
 
 
+INPUTS = 256
+"""So many inputs of which the same part came are remembered. A part may live as long as the process, while each change
+makes other inputs of it, which hold what they were made from. More than namespaces ask at a time need not be.
+"""
+
+
 class PartCache:
     """The parts, sets and joined resources that somebody holds: a client that was sent them, or an outlook.
 
     So the cache needs no list of views that are in use, and keeps nothing of a view that has gone.
     """
 
-    __slots__ = ("_by_content", "_by_inputs", "_joined", "_sets", "_tied")
+    __slots__ = ("_by_content", "_by_inputs", "_joined", "_made_from", "_sets", "_tied")
 
     def __init__(self) -> None:
         self._by_inputs: WeakValueDictionary[Hashable, Part] = WeakValueDictionary()
+        self._made_from: WeakKeyDictionary[Part, deque[Hashable]] = WeakKeyDictionary()
         self._by_content: WeakValueDictionary[tuple[str, str], Part] = WeakValueDictionary()
         self._sets: WeakValueDictionary[tuple[Part, ...], ResourceSet] = WeakValueDictionary()
         self._joined: WeakValueDictionary[tuple[str, tuple[bytes, ...]], Resource] = WeakValueDictionary()
@@ -46,8 +54,15 @@ class PartCache:
         made = Part(resources)
         part = self._by_content.setdefault((name, made.version), made)
         if inputs is not None:
-            self._by_inputs[inputs] = part
+            self._remember(inputs, part)
         return part
+
+    def _remember(self, inputs: Hashable, part: Part) -> None:
+        made_from = self._made_from.setdefault(part, deque())
+        made_from.append(inputs)
+        self._by_inputs[inputs] = part
+        if len(made_from) > INPUTS:
+            self._by_inputs.pop(made_from.popleft(), None)
 
     def chain(self, parts: tuple[Part, ...]) -> ResourceSet:
         """The one set made of these parts. Of two resources with one name the first is kept, as within a part."""
