@@ -77,7 +77,7 @@ class Connection:
             await self._serve()
         except OSError:
             # Not left to the nursery: an exception that cancels its siblings is held by the traces of their Cancelled,
-            # in a cycle (trio 0.35 on Python 3.11), and the control plane runs with the garbage collector off.
+            # in a cycle (trio 0.35 on Python 3.11), and what lives as long as a connection is not collected.
             self._totals.connections_broken += 1
         except trio.Cancelled:
             self.goaway()

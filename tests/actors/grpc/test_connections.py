@@ -247,7 +247,7 @@ async def break_the_rules(peer, stream):
 
 @pytest.mark.parametrize("leave", [leave_politely, leave_rudely, reset_the_stream, make_it_fail, break_the_rules])
 async def test_connections_leave_no_garbage_cycles(start, leave):
-    """With the collector off, as in production, a connection that ends frees its memory by itself."""
+    """With the collector off a connection that ends frees its memory by itself."""
 
     async def listen(stream):
         while (message := await stream.receive()) is not None:
