@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
     from actors.metrics import Metrics
 
-NEW = 10_000
+NEW = 5_000
 """Objects more than were freed after which Python begins a pass, in the middle of anything."""
 
-INTERVAL = 0.1
+INTERVAL = 0.05
 """Seconds between two looks whether a pass is due."""
 
-WORK = 0.001
+WORK = 0.0005
 """Seconds of CPU time within an interval that are worth a pass: in less hardly anything can have died."""
 
 WHOLE = 2
