@@ -15,7 +15,7 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from protocol.wire import DELIMITED, tag
+from protocol.wire import DELIMITED, START_GROUP, tag
 from protocol.wire_reading import MALFORMED, read_tag, skip
 
 if TYPE_CHECKING:
@@ -32,6 +32,11 @@ SHORT = 0x7F
 
 _MANY = 1024
 """Bytes of a request from which on its names are looked for."""
+
+_MOST_BEFORE = 8
+"""Fields that are passed over on the way to the first name. In both dialects two may stand there, and two million fit
+into a request: a second's work.
+"""
 
 
 class NamePool:
@@ -84,15 +89,19 @@ def _fields(names: Iterable[str]) -> dict[bytes, str]:
 
 
 def begin_of_names(data: bytes) -> int:
-    """Where the first name's field begins in a request; the end of what cannot be read so far."""
-    try:
-        position = 0
-        while not data.startswith(OPENING, position):
+    """Where the first name's field begins in a request; the end of what has none, or not where it should be."""
+    position = 0
+    for _ in range(_MOST_BEFORE):
+        if data.startswith(OPENING, position):
+            return position
+        try:
             field, after = read_tag(data, position)
+            if field & 7 == START_GROUP:
+                break
             position = skip(data, after, field)
-    except MALFORMED:
-        return len(data)
-    return position
+        except MALFORMED:
+            break
+    return len(data)
 
 
 POOL = NamePool()

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 LEAST, MOST = 4 * 1024, 1024 * 1024
 """Bytes of names that are worth it, and that one stream may have kept of a type."""
 
+MOST_BESIDE = 16 * 1024
+"""Bytes that a request may have beside its names if these are to be kept: for that they are decoded once more."""
+
 MOST_TYPES = 8
 """Types whose names one stream may have kept. Envoy asks for fewer by name; of made-up types there is no end."""
 
@@ -61,7 +64,7 @@ class RepeatedNames:
         self._blocks.pop(request.type_url, None)
         begin, size = begin_of_names(data), _size(request.names)
         found, rest = data[begin : begin + size], data[:begin] + data[begin + size :]
-        worth_it = LEAST <= size <= MOST and len(self._blocks) < MOST_TYPES
+        worth_it = LEAST <= size <= MOST and len(rest) <= MOST_BESIDE and len(self._blocks) < MOST_TYPES
         if not worth_it or len(found) < size or not _says(rest, replace(request, names=())):
             return request
         block = _BLOCKS.get(found)

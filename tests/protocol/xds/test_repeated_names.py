@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.wire import length_delimited, text_field
-from protocol.xds.repeated_names import LEAST, MOST_TYPES, RepeatedNames
+from protocol.xds.repeated_names import LEAST, MOST_BESIDE, MOST_TYPES, RepeatedNames
 from protocol.xds.requests import SotwRequest
 from protocol.xds.wire_requests import decode_sotw_request, encode_sotw_request
 from tests.protocol.xds.tables import CDS, EDS, NACK
@@ -78,6 +78,12 @@ def test_there_is_an_end_to_the_types():
 def test_few_names_are_not_worth_it():
     """They are read each time."""
     assert read(asking(NAMES[:5]), asking(NAMES[:5])) == [False, False]
+
+
+def test_names_beside_much_else_are_not_kept():
+    """To see that they are all the names, all else would have to be decoded once more, by whoever waits for nobody."""
+    long = asking(node=bytes(MOST_BESIDE))
+    assert read(long, long, asking(), asking()) == [False, False, False, True]
 
 
 def test_equal_names_of_two_streams_are_kept_once():
