@@ -79,6 +79,22 @@ async def test_what_survives_a_long_pass_is_not_looked_at_again(autojump_clock, 
     assert dead() is not None
 
 
+async def test_what_was_set_aside_is_looked_at_once_a_day(autojump_clock, nursery, monkeypatch):
+    """When nothing is pushed: what died in a cycle after it was set aside is freed then, and all else set aside."""
+    monkeypatch.setattr(collector, "DAY", 100 * INTERVAL)
+    monkeypatch.setattr(collector, "REST", 0.0)
+    knot = Knot()
+    await nursery.start(partial(collector.run, Metrics()))
+    dead = weakref.ref(knot)
+    del knot
+    await trio.sleep(150 * INTERVAL)
+    assert dead() is not None
+    monkeypatch.setattr(collector, "REST", inf)
+    await trio.sleep(2 * INTERVAL)
+    assert dead() is None
+    assert len(gc.get_objects()) < 1000
+
+
 async def test_the_process_is_left_as_it_was(autojump_clock):
     """Python collects as before when the actor has gone, and nothing stays set aside."""
     thresholds, callbacks = gc.get_threshold(), tuple(gc.callbacks)
