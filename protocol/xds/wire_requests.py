@@ -3,7 +3,7 @@
 The codec does the work, with message classes of our own in which the Node is bytes: only the first request of a stream
 has one, and who wants to know it calls `decode_node`. Names are shared (`protocol.xds.names`), for thousands of streams
 name the same resources, and those that are known need no decoding. Malformed data is a `DecodeError`; a request with
-more names than anybody needs is refused.
+more names than anybody needs is refused; of texts that are kept for long only the beginning is read.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ from protocol.xds.requests import DeltaRequest, Nack, SotwRequest
 MOST_NAMES = 50_000
 """Names in one request. A mesh of 10,000 services has as many clusters, if each has several ports and subsets."""
 
+MOST_REASON = 8 * 1024
+"""Characters of a NACK's words that are read. Records and logs keep them, and they may be four million."""
+
+MOST_TEXT = 256
+"""The same of a type URL and of a nonce. One that is longer is none of ours."""
+
 _TAGS = tuple(bytes([number << 3 | wire.DELIMITED]) for number in (3, 4, 5))
 """How names begin: in a DiscoveryRequest field 3, in a DeltaDiscoveryRequest fields 3, 4 and 5."""
 
@@ -35,9 +41,9 @@ def decode_sotw_request(data: bytes) -> SotwRequest:
     fields = decode(SotwFields, rest)
     _check_count(len(known) + len(fields.resource_names))
     return SotwRequest(
-        type_url=POOL.share_one(fields.type_url),
+        type_url=POOL.share_one(fields.type_url[:MOST_TEXT]),
         names=known + share(fields.resource_names),
-        nonce=fields.response_nonce,
+        nonce=fields.response_nonce[:MOST_TEXT],
         version=fields.version_info,
         nack=_nack(fields.error_detail),
         node=b"".join(fields.node),
@@ -53,11 +59,11 @@ def decode_delta_request(data: bytes) -> DeltaRequest:
     others = len(fields.resource_names_subscribe) + len(fields.resource_names_unsubscribe) + len(versions)
     _check_count(len(known) + others)
     return DeltaRequest(
-        type_url=POOL.share_one(fields.type_url),
+        type_url=POOL.share_one(fields.type_url[:MOST_TEXT]),
         subscribe=known + share(fields.resource_names_subscribe),
         unsubscribe=share(fields.resource_names_unsubscribe),
         initial=dict(zip(share(versions), versions.values(), strict=True)),
-        nonce=fields.response_nonce,
+        nonce=fields.response_nonce[:MOST_TEXT],
         nack=_nack(fields.error_detail),
         node=b"".join(fields.node),
     )
@@ -112,7 +118,7 @@ def _too_many() -> RemoteError:
 
 def _nack(status: Status | None) -> Nack | None:
     """What error_detail says. An empty one counts, for it is there."""
-    return None if status is None else Nack(code=status.code, message=status.message)
+    return None if status is None else Nack(code=status.code, message=status.message[:MOST_REASON])
 
 
 def _status(nack: Nack | None) -> Status | None:

@@ -15,6 +15,8 @@ from protocol.proto.envoy.config.core.v3 import Locality, Node
 from protocol.xds.requests import DeltaRequest, Nack, SotwRequest
 from protocol.xds.wire_requests import (
     MOST_NAMES,
+    MOST_REASON,
+    MOST_TEXT,
     RESOURCE_EXHAUSTED,
     decode_delta_request,
     decode_node,
@@ -119,6 +121,17 @@ def test_a_node_is_decoded_only_when_asked_for() -> None:
 def test_an_empty_error_detail_is_a_nack() -> None:
     """What counts is that it is there."""
     assert decode_sotw_request(b"\x32\x00").nack == Nack(code=0, message="")
+
+
+def test_of_texts_that_are_kept_only_the_beginning_is_read() -> None:
+    """A client could have megabytes remembered with each type, response and record. Whatever is longer is not ours."""
+    long = "a: " * 100_000
+    cut = {"type_url": long[:MOST_TEXT], "nonce": long[:MOST_TEXT], "nack": Nack(code=1, message=long[:MOST_REASON])}
+    nack = Nack(code=1, message=long)
+    sotw = decode_sotw_request(encode_sotw_request(SotwRequest(type_url=long, nonce=long, nack=nack)))
+    delta = decode_delta_request(encode_delta_request(DeltaRequest(type_url=long, initial={}, nonce=long, nack=nack)))
+    for request in (sotw, delta):
+        assert {field: getattr(request, field) for field in cut} == cut
 
 
 def test_a_request_for_more_than_anybody_needs_is_refused() -> None:
