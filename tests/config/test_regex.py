@@ -20,6 +20,7 @@ from trierarch.config.regex import fault_of_regex
         "(?P<n>a)",
         "(?U)a+",
         r"(a{9}\)){9}b{999}",
+        r"\x{41}{900}",
     ],
 )
 def test_regular_expressions_of_re2(expression: str):
@@ -42,6 +43,7 @@ def test_regular_expressions_of_re2(expression: str):
         "*",
         "(a{100}){20}",
         "((a{9})b){9,200}",
+        r"\x{263A}",
     ],
 )
 def test_not_regular_expressions_of_re2(expression: str):

@@ -24,7 +24,7 @@ _ONLY_RE2 = (
     (r"\\Q.*?(?:\\E|$)", "a"),
     (r"\\[pP](?:\{\^?\w+\}|\w)", r"\\w"),
     (r"\[:\^?\w+:\]", "a"),
-    (r"\\x\{[0-9a-fA-F]+\}", "a"),
+    (r"\\x\{0*[0-9a-fA-F]{1,2}\}", "a"),  # Envoy matches bytes
     (r"\\z", r"\\Z"),
     (r"\\C", "."),
     (r"\(\?<(\w+)>", r"(?P<\1>"),
@@ -32,7 +32,7 @@ _ONLY_RE2 = (
     (r"\(\?[imsU]*(?:-[imsU]+)?:", "(?:"),
 )
 
-_TOKEN = re.compile(r"\\.|\{(\d+)(?:,(\d*))?\}|.", re.DOTALL)
+_TOKEN = re.compile(r"\\x\{[0-9a-fA-F]+\}|\\.|\{(\d+)(?:,(\d*))?\}|.", re.DOTALL)
 """An escape, a number of repetitions, or a letter."""
 
 
