@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _TAGS = "defaultConfig.tracing.customTags"
+_LOG = {"accessLogFile": "/dev/stdout"}
 
 
 @pytest.mark.parametrize(
@@ -28,8 +29,9 @@ _TAGS = "defaultConfig.tracing.customTags"
         ({"defaultConfig": {"proxyHeaders": {"server": {"value": "a\n"}}}}, "defaultConfig.proxyHeaders.server.value"),
         ({"trustDomain": "a:b"}, "trustDomain"),
         ({"discoverySelectors": [{"matchLabels": {"a": "b"}}]}, "discoverySelectors"),
-        ({"accessLogFormat": "%REQUEST%"}, "accessLogFormat"),
-        ({"accessLogFormat": '{"a": "5%"}', "accessLogEncoding": "JSON"}, "accessLogFormat"),
+        ({**_LOG, "accessLogFormat": "%REQUEST%"}, "accessLogFormat"),
+        ({**_LOG, "accessLogFormat": '{"a": ["5%"]}', "accessLogEncoding": "JSON"}, "accessLogFormat"),
+        ({**_LOG, "accessLogFormat": "5", "accessLogEncoding": "JSON"}, "accessLogFormat"),
         ({"defaultServiceExportTo": ["*", "a"]}, "defaultServiceExportTo"),
         ({"extensionProviders": [{"name": "x"}]}, "extensionProviders[x]"),
         ({"extensionProviders": [{"name": "x", "zipkin": {"service": "a/b"}}]}, "extensionProviders[x].port"),
@@ -59,9 +61,18 @@ def test_networks():
     ]
 
 
-def test_commands_in_logs():
-    """One more than in headers; expressions may have parentheses in parentheses."""
-    fields = {"accessLogFormat": "%REQ_WITHOUT_QUERY(:PATH)% %CEL(f(g(x)))% %START_TIME(%s)%"}
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {**_LOG, "accessLogFormat": "%REQ_WITHOUT_QUERY(:PATH)% %CEL(f(g(x)))% %START_TIME(%s)% %LISTENER_NAME%"},
+        {**_LOG, "accessLogFormat": '{"5%": {"a": ["%PROTOCOL()%", 1, null]}}', "accessLogEncoding": "JSON"},
+        {"accessLogFormat": "5%"},
+    ],
+)
+def test_formats_of_logs(fields: Mapping[str, object]):
+    """One command more than in headers, and parentheses in parentheses; keys are just names, and without a file the
+    format is for nothing.
+    """
     decoded = decode_mesh_config(fields, ORIGIN, "k")
     assert isinstance(decoded, Decoded)
     assert check(decoded).findings == ()

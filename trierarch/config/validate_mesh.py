@@ -24,7 +24,7 @@ from trierarch.config.destination_rule import OutlierDetection
 from trierarch.config.envoy_commands import PATH_WITHOUT_QUERY
 from trierarch.config.extension_providers import GrpcAuthorizer, HttpAuthorizer, ProviderService
 from trierarch.config.hosts import is_ip_address
-from trierarch.config.log_format import read_json_format
+from trierarch.config.log_format import read_json_format, texts_of
 from trierarch.config.mesh_config import AccessLogEncoding
 from trierarch.config.mesh_networks import FromCidr, FromRegistry, GatewayAddress, RegistryServiceName
 from trierarch.config.tracing import EnvironmentTag, HeaderTag, LiteralTag
@@ -80,11 +80,19 @@ def check_mesh_config(subject: ConfigObject[MeshConfig]) -> Complaints:
 
 
 def _check_access_log(mesh: MeshConfig) -> Complaints:
-    json = mesh.access_log_encoding is AccessLogEncoding.JSON
-    if json and mesh.access_log_format and read_json_format(mesh.access_log_format) is None:
+    """The format, if anything is written in it."""
+    text = mesh.access_log_format
+    if not (mesh.access_log_file and text):
+        return
+    if mesh.access_log_encoding is not AccessLogEncoding.JSON:
+        yield from check_commands("accessLogFormat", text, PATH_WITHOUT_QUERY)
+        return
+    fields = read_json_format(text)
+    if fields is None:
         yield Caution("accessLogFormat", "is not a JSON object: the default format is used")
     else:
-        yield from check_commands("accessLogFormat", mesh.access_log_format, PATH_WITHOUT_QUERY)
+        for value in texts_of(fields):
+            yield from check_commands("accessLogFormat", value, PATH_WITHOUT_QUERY)
 
 
 def _check_trust_domains(mesh: MeshConfig) -> Complaints:
