@@ -47,6 +47,9 @@ CONNECTION_NUMBERS = count(1)
 INTERVAL = 1.0
 """Seconds between two looks at what clients have not answered."""
 
+SLOTS_PER_STEP = 1000
+"""After looking at so many the event loop gets its turn: a millisecond of work."""
+
 
 async def run(
     inbox: Mailbox[ToConnections],
@@ -86,8 +89,10 @@ class Connections:
             return await inbox.receive()
         now = trio.current_time()
         self._next_look = now + INTERVAL
-        for slot, _ in self._live.values():
+        for number, (slot, _) in enumerate(tuple(self._live.values()), start=1):
             self._records(slot).give_up(now)
+            if number % SLOTS_PER_STEP == 0:
+                await trio.lowlevel.checkpoint()
         return None
 
     async def handle(self, message: ToConnections) -> None:

@@ -250,6 +250,21 @@ async def test_it_gives_up_on_answers_that_do_not_come(stage, nursery, autojump_
     stream.resume()
 
 
+async def test_connections_may_end_while_it_looks_after_all(stage, nursery, autojump_clock, monkeypatch):
+    """For it gives others their turn meanwhile."""
+    scopes = [(await stage.open(nursery, f"web-{number}.shop"))[1] for number in range(20)]
+    monkeypatch.setattr(connections, "SLOTS_PER_STEP", 1)
+    live = []
+
+    def give_up(_records, _now):
+        live.append(len(stage.live()))
+        scopes[-1].cancel()
+
+    monkeypatch.setattr(connections.PushRecords, "give_up", give_up)
+    await trio.sleep(1.5 * connections.INTERVAL)
+    assert (len(live), live[0], live[-1]) == (20, 20, 19)
+
+
 # --- questions -------------------------------------------------------------------------------------------------------
 async def test_everybody_announces_itself_at_a_roll_call(stage, nursery):
     """With what it watches."""
