@@ -12,7 +12,7 @@ Recovers by: going on from the last session in its slot, which then owes the cli
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from types import MappingProxyType
@@ -45,7 +45,7 @@ from actors.ports import StreamClosed
 from actors.push_records import PushRecords, sent_record
 from protocol.errors import LocalError, RemoteError
 from protocol.statuses import FAILED_PRECONDITION, INVALID_ARGUMENT, UNAUTHENTICATED, UNAVAILABLE
-from protocol.xds.bounds import NameBounds
+from protocol.xds.bounds import MOST_CHARACTERS, NameBounds, characters_of_names
 from protocol.xds.events import Acked, Asked, Event, Nacked, NotServed, StaleNonce, Unsubscribed
 from protocol.xds.requests import count_names
 from protocol.xds.session import HEALTH
@@ -204,6 +204,8 @@ class Connection:
             await self._introduce(request)
         if needs_identity(request.type_url) and self._slot.identity is None:
             raise RemoteError(UNAUTHENTICATED, f"only who has proved an identity is told of {request.type_url}")
+        if request.node:
+            request = replace(request, node=b"")  # known by now, and it may be large
         self._slot.waiting = (*self._slot.waiting, request)
 
     async def _take_waiting(self) -> None:
@@ -211,7 +213,7 @@ class Connection:
 
         A new client's first requests wait for the welcome for that; if they are many, they are answered together then.
         """
-        if self._place is None and not self._slot.session.watches and len(self._slot.waiting) <= MOST_WAITING:
+        if self._place is None and not self._slot.session.watches and _can_wait(self._slot.waiting):
             return
         while self._slot.waiting:
             request, *later = self._slot.waiting
@@ -383,3 +385,8 @@ class Connection:
         for response in responses:
             metrics.pushes.labels(TYPE_RULES[response.type_url].short.lower()).inc()
             metrics.config_size.labels(response.type_url).observe(response.size)
+
+
+def _can_wait(requests: Sequence[Request]) -> bool:
+    """Whether a client that nobody has welcomed yet may have all these remembered as they came."""
+    return len(requests) <= MOST_WAITING and sum(map(characters_of_names, requests)) <= MOST_CHARACTERS

@@ -161,7 +161,7 @@ XDS = (
     Row("names in a request", f"{wire_requests.MOST_NAMES:,}", "`RESOURCE_EXHAUSTED`"),
     Row("names that a stream asks for", f"{wire_requests.MOST_NAMES:,}", "`RESOURCE_EXHAUSTED`"),
     Row("characters of these", f"{bounds.MOST_CHARACTERS:,}", "`RESOURCE_EXHAUSTED`"),
-    Row("characters of a type URL, of a nonce", f"{wire_requests.MOST_TEXT}", "the rest is not read"),
+    Row("characters of a type URL, a nonce, a version", f"{wire_requests.MOST_TEXT}", "the rest is not read"),
     Row("characters of what a NACK says", f"{wire_requests.MOST_REASON:,}", "the rest is not read"),
     Row(
         "names of a type that are kept, to be read once",

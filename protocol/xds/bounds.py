@@ -40,7 +40,7 @@ class NameBounds:
         kept = [names for watch in session.watches.values() for names in _kept(watch)]
         if sum(map(len, kept)) > self._most:
             raise RemoteError(RESOURCE_EXHAUSTED, f"a stream that asks for more than {self._most} names")
-        self._claimed += _said(request)
+        self._claimed += characters_of_names(request)
         if self._claimed > self._characters:
             self._claimed = sum(map(_characters, kept))
         if self._claimed > self._characters:
@@ -66,8 +66,8 @@ def _kept(watch: Watch) -> tuple[frozenset[str], ...]:
     return (watch.names, *late)
 
 
-def _said(request: Request) -> int:
-    """Characters of the names in a request."""
+def characters_of_names(request: Request) -> int:
+    """How many characters the names in a request have, whatever it says of them."""
     if isinstance(request, SotwRequest):
         return _characters(request.names)
     return _characters(request.subscribe) + _characters(request.unsubscribe) + _characters(request.initial)

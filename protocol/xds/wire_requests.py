@@ -25,7 +25,7 @@ MOST_REASON = 8 * 1024
 """Characters of a NACK's words that are read. Records and logs keep them, and they may be four million."""
 
 MOST_TEXT = 256
-"""The same of a type URL and of a nonce. One that is longer is none of ours."""
+"""The same of a type URL, a nonce, a version. One that is longer is none of ours."""
 
 _TAGS = tuple(bytes([number << 3 | wire.DELIMITED]) for number in (3, 4, 5))
 """How names begin: in a DiscoveryRequest field 3, in a DeltaDiscoveryRequest fields 3, 4 and 5."""
@@ -44,7 +44,7 @@ def decode_sotw_request(data: bytes) -> SotwRequest:
         type_url=POOL.share_one(fields.type_url[:MOST_TEXT]),
         names=known + share(fields.resource_names),
         nonce=fields.response_nonce[:MOST_TEXT],
-        version=fields.version_info,
+        version=fields.version_info[:MOST_TEXT],
         nack=_nack(fields.error_detail),
         node=b"".join(fields.node),
     )
@@ -62,7 +62,7 @@ def decode_delta_request(data: bytes) -> DeltaRequest:
         type_url=POOL.share_one(fields.type_url[:MOST_TEXT]),
         subscribe=known + share(fields.resource_names_subscribe),
         unsubscribe=share(fields.resource_names_unsubscribe),
-        initial=dict(zip(share(versions), versions.values(), strict=True)),
+        initial=dict(zip(share(versions), [each[:MOST_TEXT] for each in versions.values()], strict=True)),
         nonce=fields.response_nonce[:MOST_TEXT],
         nack=_nack(fields.error_detail),
         node=b"".join(fields.node),

@@ -17,6 +17,7 @@ from actors.messages import (
     StreamStatus,
     TypesWatched,
 )
+from protocol.xds.bounds import MOST_CHARACTERS
 from protocol.xds.requests import Nack, SotwRequest
 from protocol.xds.session import HEALTH
 from tests.actors.connection_stage import CHANGE, EDIT, NODE, Stage, resources
@@ -129,6 +130,17 @@ async def test_a_new_subscription_is_answered_from_the_generator(stage):
     await stage.request(ENDPOINT, "a")
     assert [str(response) for response in await stage.responses()] == ["EDS a"]
     assert stage.questions == [(ENDPOINT,)]
+
+
+async def test_large_requests_before_the_welcome_are_not_kept(stage):
+    """Nor what they say beside names: a client could have ten times as much remembered as one that is served."""
+    await stage.request(LISTENER, node=NODE)
+    await stage.request(CLUSTER, node=NODE)
+    assert [each.node for each in stage.slot.waiting] == [b"", b""]
+    await stage.request(ENDPOINT, "a" * (MOST_CHARACTERS // 2))
+    assert len(stage.slot.waiting) == 3
+    await stage.request(ENDPOINT, "b" * (MOST_CHARACTERS // 2 + 1))
+    assert len(stage.slot.waiting) == 0
 
 
 async def test_a_push_brings_what_differs(stage):
