@@ -183,4 +183,5 @@ def build_app(sources: Sources) -> Starlette:
 
 async def _in_thread(build: Callable[[], object]) -> Response:
     """A page of JSON, built and encoded beside the event loop: of a large mesh it is many megabytes."""
-    return await trio.to_thread.run_sync(lambda: JSONResponse(build()))
+    page = await trio.to_thread.run_sync(lambda: debug_pages.encode_page(build()).encode())
+    return Response(page, media_type="application/json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 Plain = dict[str, Any]
 
+_DEPTH = 7
+"""Down to single virtual hosts of a config dump."""
+
 _SYNC_NAMES = {
     CLUSTER: "cluster",
     LISTENER: "listener",
@@ -26,6 +30,18 @@ _SYNC_NAMES = {
     ENDPOINT: "endpoint",
     EXTENSION: "extensionconfig",
 }
+
+
+def encode_page(content: object, depth: int = _DEPTH) -> str:
+    """JSON, put together from small pieces: while the encoder is at work on one, no other thread is."""
+    match content:
+        case dict() if depth:
+            members = [f"{json.dumps(key)}:{encode_page(each, depth - 1)}" for key, each in content.items()]
+            return f"{{{','.join(members)}}}"
+        case list() if depth:
+            return f"[{','.join([encode_page(each, depth - 1) for each in content])}]"
+        case _:
+            return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def program_version() -> str:
