@@ -30,4 +30,4 @@ def test_a_virtual_host_of_a_dump_is_a_piece_by_itself(monkeypatch):
     monkeypatch.setattr(debug_pages.json, "dumps", lambda piece, **_: pieces.append(piece) or "0")
     encode_page({"configs": [{"@type": "routes", "dynamic_route_configs": [configuration]}]})
     assert [each for each in hosts if each in pieces] == hosts
-    assert max(len(str(each)) for each in pieces) == len(str("dynamic_route_configs"))
+    assert max(len(str(each)) for each in pieces) == len("dynamic_route_configs")
