@@ -53,7 +53,7 @@ class PushRecords:
         if not cut_short:
             self._slot.snapshot = record.snapshot
         if record.sent and not cut_short:
-            self._slot.open.begin(record, now)
+            self._finish(self._slot.open.begin(record, now, record.finished_wall))
         elif record.sent or record.causes.kept or record.forced:
             self._finish((record,))
 

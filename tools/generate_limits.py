@@ -25,7 +25,7 @@ from protocol.xds import bounds, names, repeated_names, session, wire_requests
 from trierarch.config import key_sets, yaml_values
 from trierarch.envoy import node
 from trierarch.identity import csr_request, forwarded, tokens
-from trierarch.push import admission, request_authentication, token_bucket
+from trierarch.push import admission, open_pushes, request_authentication, token_bucket
 from trierarch.settings import Settings
 
 TARGET = Path(__file__).parents[1] / "docs" / "limits.md"
@@ -178,6 +178,7 @@ XDS = (
     Row("characters of names that are shared", f"{names.POOLED:,}", "the pool begins anew"),
     Row("requests of a stream that wait", "1", "its window fills"),
     Row("pushes of a stream that wait", "1", "later ones become one with it"),
+    Row("pushes of a stream without an answer", f"{open_pushes.MOST_OPEN}", "the oldest is recorded as unanswered"),
     Row("first configurations on their way", f"{supervisor.ADMITTED}", "newcomers wait in line"),
     Row("wait of a line that does not move", seconds(admission.STANDSTILL), "one more is let in"),
     Row("a place in it without an ACK", seconds(admission.PATIENCE), "the next one is let in"),

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 PATIENCE = 30.0
 """Seconds after which a push counts as unanswered."""
 
+MOST_OPEN = 100
+"""Pushes of a connection that may be open. A client that asks and asks and answers nothing could have them without end,
+and each of its answers is looked for among all.
+"""
+
 
 @dataclass(slots=True, kw_only=True)
 class _Open:
@@ -44,10 +49,13 @@ class OpenPushes:
     def __init__(self) -> None:
         self._open: list[_Open] = []
 
-    def begin(self, record: PushRecord, now: float) -> None:
-        """A push was written; `record.sent` names its nonces and is not empty."""
+    def begin(self, record: PushRecord, now: float, wall: float) -> tuple[PushRecord, ...]:
+        """A push was written; `record.sent` names its nonces and is not empty. Returns the oldest, unanswered, if there
+        are too many.
+        """
         nonces = {item.short: item.nonce for item in record.sent}
         self._open.append(_Open(record=record, nonces=nonces, deadline=now + PATIENCE))
+        return (_finished(self._open.pop(0), Outcome.UNANSWERED, wall),) if len(self._open) > MOST_OPEN else ()
 
     def answered(self, nonce: str, error: str, now: float, wall: float) -> tuple[PushRecord, ...]:
         """The client answered a response (`error` is "" for an ACK). Returns the pushes that are finished by it."""
