@@ -17,13 +17,15 @@ such as a scrape. What survives is set aside, and no pass looks at it any more; 
 looking again takes no time, for what lives only as long as a request is then found when it has died. What was there at
 the start, and what an interval with much work leaves, is set aside unseen.
 
-If that dies in a cycle it is kept: should every second scrape meet a push, that could come to 20 MB a day. So once a
-day, while nothing is pushed, everything is looked at.
+If that dies in a cycle it is kept: should every second scrape meet a push, that could come to 20 MB a day, and whoever
+asks the debug pages as often as they answer leaves 3 MB a second. So once a day, while nothing is pushed, everything is
+looked at; and whenever memory has grown to twice what it was after the last such look.
 """
 
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -46,6 +48,12 @@ instance, more is new than a short pass can look at.
 DAY = 24 * 60 * 60.0
 """Seconds after which everything is looked at."""
 
+SECOND = 1.0
+"""Seconds between two looks how much memory there is, which takes a tenth of a millisecond for 100 MB."""
+
+MANY = 3_000_000
+"""Blocks of memory more, some 200 MB, for which everything is looked at, at least."""
+
 LONG = 0.001
 """Seconds; what survives a longer pass is set aside."""
 
@@ -54,24 +62,44 @@ async def run(metrics: Metrics, *, task_status: trio.TaskStatus[None] = trio.TAS
     """Collect for ever."""
     with _instead_of_python(metrics):
         task_status.started()
-        worked, next_day = time.process_time(), trio.current_time() + DAY
+        worked, old = time.process_time(), SetAside(trio.current_time())
         while True:
             await trio.sleep(INTERVAL)
             spent, worked = time.process_time() - worked, time.process_time()
-            if spent >= MUCH:
+            if old.is_due(trio.current_time(), calm=spent < MUCH):
+                old.look(trio.current_time())
+            elif spent >= MUCH:
                 gc.freeze()
-            elif trio.current_time() >= next_day:
-                next_day = trio.current_time() + DAY
-                _look_at_everything()
             elif spent >= LITTLE:
                 gc.collect()
 
 
-def _look_at_everything() -> None:
-    """A pass over what was set aside, too; all that survives is set aside."""
-    gc.unfreeze()
-    gc.collect()
-    gc.freeze()
+class SetAside:
+    """What is set aside, and when it must be looked at all the same."""
+
+    def __init__(self, now: float) -> None:
+        self._next_count = now
+        self._begin(now)
+
+    def is_due(self, now: float, *, calm: bool) -> bool:
+        """Whether it is time for that: a day has passed and it is calm, or there is much more than there was."""
+        if calm and now >= self._next_day:
+            return True
+        if now < self._next_count:
+            return False
+        self._next_count = now + SECOND
+        return sys.getallocatedblocks() - self._kept > max(self._kept, MANY)
+
+    def look(self, now: float) -> None:
+        """A pass over everything; what survives is set aside."""
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        self._begin(now)
+
+    def _begin(self, now: float) -> None:
+        self._kept = sys.getallocatedblocks()
+        self._next_day = now + DAY
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from functools import partial
 from math import inf
@@ -11,7 +12,7 @@ import pytest
 import trio
 
 from actors import collector
-from actors.collector import INTERVAL
+from actors.collector import INTERVAL, MANY, SECOND
 from actors.metrics import Metrics
 
 
@@ -96,6 +97,28 @@ async def test_what_was_set_aside_is_looked_at_once_a_day(autojump_clock, nurser
     await trio.sleep(2 * INTERVAL)
     assert dead() is None
     assert len(gc.get_objects()) < 1000
+
+
+async def test_what_was_set_aside_is_looked_at_when_memory_has_doubled(autojump_clock, nursery, monkeypatch):
+    """However much is going on: whoever makes that go on could leave cycles without end."""
+    memory = MANY
+    monkeypatch.setattr(sys, "getallocatedblocks", lambda: memory)
+    monkeypatch.setattr(collector, "MUCH", 0.0)
+    knot = Knot()
+    await nursery.start(partial(collector.run, Metrics()))
+    dead = weakref.ref(knot)
+    del knot
+    memory = 2 * MANY
+    await trio.sleep(3 * SECOND)
+    assert dead() is not None
+    memory += 1
+    await trio.sleep(1.5 * SECOND)
+    assert dead() is None
+    knot = Knot()
+    dead = weakref.ref(knot)
+    del knot
+    await trio.sleep(3 * SECOND)
+    assert dead() is not None  # it has not doubled again
 
 
 async def test_the_process_is_left_as_it_was(autojump_clock):
