@@ -123,6 +123,15 @@ def test_what_is_the_same_for_two_namespaces_is_one_run():
     assert all(any(".ns-1." in host.name or ".ns-2." in host.name for host in run.hosts) for run in apart)
 
 
+def test_runs_end_where_they_would_for_the_client_alone():
+    """Or one configuration would have two versions, by the way it was thought of."""
+    memo = Memo(10_000)
+    table = table_of(egress(*many()), client("ns-1"), 80, memo)
+    laid, alone = run_steps(select_virtual_hosts(table, memo)), by_itself(table, Memo(10_000))
+    assert len(laid) > 5
+    assert [shown([run]) for run in laid] == [shown([run]) for run in alone]
+
+
 def test_a_changed_virtual_service_is_another_run():
     """All the others are the very same."""
     memo, services, ways = Memo(10_000), many(), ("/a", "/b")
