@@ -1,8 +1,8 @@
 """What an egress listener imports: services, virtual services and the services that those send to.
 
 Implements xds-server.md §8.5.4 and §8.5.5. A service may be imported only in part (one port, some aliases) or be put
-together from two of one name; such a derived service is the same object as in the scope before as long as what it is
-derived from is (`Derived`).
+together from two of one name (`directory.py`); such a derived service is the same object as in the scope before as long
+as what it is derived from is (`Derived`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from trierarch.config.hosts import MESH_GATEWAY
+from trierarch.push.directory import list_undisputed
 from trierarch.push.model import Hostname, PortProtocol, Registry, Service, ServicePort
 from trierarch.push.visibility import NOBODY, is_visible
 
@@ -22,14 +23,9 @@ if TYPE_CHECKING:
     from trierarch.push.egress_hosts import EgressHosts, HostSet
     from trierarch.push.routing import ResolvedVirtualService, VirtualServices
     from trierarch.push.services import Services
-    from trierarch.push.steps import Steps
-
 
 Reached = Mapping["ResolvedVirtualService", tuple[Service, ...]]
 """The services that each virtual service sends to."""
-
-SERVICES_PER_STEP = 2000
-"""After so many services the event loop gets its turn: about a millisecond of work."""
 
 
 class Derived:
@@ -72,28 +68,26 @@ def imported_services(
     hosts: EgressHosts, port: ServicePort | None, namespace: str, services: Services, derived: Derived
 ) -> tuple[Service, ...]:
     """The services of a listener of a proxy in `namespace`, in the order of the candidates."""
-    found = list(_matching(hosts, port, _candidates(hosts, namespace, services), derived))
-    if len({service.hostname for service in found}) == len(found):
-        return tuple(found)
+    candidates = _candidates(hosts, namespace, services)
+    found = candidates if hosts.everything and not trims(port) else tuple(_matching(hosts, port, candidates, derived))
+    if list_undisputed(found) is not None:
+        return found
     chosen = _namespace_by_host(found, namespace)
     return tuple(service for service in found if chosen[service.hostname] == service.namespace)
 
 
-def _candidates(hosts: EgressHosts, namespace: str, services: Services) -> Iterable[Service]:
+def _candidates(hosts: EgressHosts, namespace: str, services: Services) -> tuple[Service, ...]:
     """All that the namespace sees; if every import is exact, just those named, which are then in order of age."""
     names = hosts.exact_names
     if names is None:
         return services.visible(namespace)
     named = (service for service in services.ordered if (service.namespace, service.hostname) in names)
-    return [service for service in named if is_visible(service, namespace)]
+    return tuple([service for service in named if is_visible(service, namespace)])
 
 
 def _matching(
     hosts: EgressHosts, port: ServicePort | None, candidates: Iterable[Service], derived: Derived
 ) -> Iterator[Service]:
-    if hosts.everything and not trims(port):
-        yield from candidates
-        return
     for service in candidates:
         entry = hosts.entry_for(service.namespace, service.hostname)
         if entry is not None and (trimmed := _trimmed(service, entry, port, derived)) is not None:
@@ -149,6 +143,8 @@ def destination_services(
     of them, found with the same port and namespace, where the services of all hosts but the `changed` ones were as now.
     """
     touched = _touched(virtual_services, changed) if changed else frozenset()
+    if not touched and tuple(before) == virtual_services:
+        return before
     return {
         each: before[each]
         if each in before and each not in touched
@@ -212,40 +208,3 @@ def _referenced(
         return service
     ports = tuple(port for port in service.ports if port.number in numbers)
     return derived.with_ports(service, ports) if ports else None
-
-
-def unite(services: Iterable[Service], derived: Derived) -> Steps[dict[str, Service]]:
-    """One service a hostname: what comes first wins, Kubernetes' before others; equal ones merge their ports."""
-    by_host: dict[str, Service] = {}
-    for count, service in enumerate(services, start=1):
-        present = by_host.get(service.hostname)
-        if present is not service:
-            by_host[service.hostname] = service if present is None else _united(present, service, derived)
-        if count % SERVICES_PER_STEP == 0:
-            yield
-    return by_host
-
-
-def _united(present: Service, added: Service, derived: Derived) -> Service:
-    if _rank(present) != _rank(added):
-        return min(present, added, key=_rank)
-    if present.ports == added.ports or not _alike(present, added):
-        return present
-    numbers = {port.number for port in present.ports}
-    more = tuple(port for port in added.ports if port.number not in numbers)
-    return derived.with_ports(present, (*present.ports, *more)) if more else present
-
-
-def _rank(service: Service) -> bool:
-    return service.registry is not Registry.KUBERNETES
-
-
-def _alike(one: Service, other: Service) -> bool:
-    """Whether two services of one hostname may be put together."""
-    return (
-        one.namespace == other.namespace
-        and one.resolution is other.resolution
-        and one.labels == other.labels
-        and one.selector == other.selector
-        and one.export_to == other.export_to
-    )

@@ -77,7 +77,7 @@ class Services:
 
     def visible(self, namespace: str) -> tuple[Service, ...]:
         """All that a namespace sees: what is exported to it, then what is public (each oldest first)."""
-        return (*self.exported_to.get(namespace, ()), *self.public)
+        return self.exported_to.get(namespace, ()) + self.public
 
 
 class ServicesInputs(NamedTuple):

@@ -17,6 +17,7 @@ from trierarch.config.hosts import resolve_short_name
 from trierarch.config.mesh_config import MeshOutboundMode
 from trierarch.config.sidecar import CaptureMode, OutboundMode
 from trierarch.config.sidecar import EgressListener as EgressSpec
+from trierarch.push.directory import Directory, compare, unite
 from trierarch.push.egress_hosts import EVERYTHING, is_egress_host, parse_egress_hosts
 from trierarch.push.imports import (
     Derived,
@@ -25,7 +26,6 @@ from trierarch.push.imports import (
     destination_services,
     imported_services,
     imported_virtual_services,
-    unite,
 )
 from trierarch.push.model import ServicePort
 from trierarch.push.port_protocols import parse_protocol
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from trierarch.push.routing import ResolvedVirtualService, VirtualServices
     from trierarch.push.services import Services
     from trierarch.push.steps import Steps
-    from trierarch.push.traffic import DestinationRules, HostRules, MergedRule
+    from trierarch.push.traffic import DestinationRules, MergedRule
 
 UNIX_PREFIX = "unix://"
 
@@ -85,6 +85,7 @@ class ScopeMemo:
     derived: Mapping[Hashable, Service] = field(default_factory=dict)
     reached: tuple[Reached, ...] = ()
     """For each egress listener."""
+    directory: Directory = field(default_factory=Directory)
     shadowed: frozenset[ConfigKey] = frozenset()
     ruling: frozenset[ConfigKey] = frozenset()
 
@@ -189,26 +190,26 @@ def build_scope(key: ScopeKey, context: PushContext, previous: SidecarScope | No
     derived = Derived(before.memo.derived)
     egress = yield from _egress(inputs, before, derived)
     reached = yield from _reached(inputs, egress, before, derived)
-    by_host = yield from _by_host(egress, reached, before, derived)
-    rules = _rules(inputs, by_host, before)
+    directory = yield from _directory(egress, reached, before, derived)
+    rules = _rules(inputs, directory, before)
     yield
-    as_before = by_host is before.by_host
+    as_before = directory is before.memo.directory
     unchanged = as_before and _imported(egress) == _imported(before.egress)
-    shadowed = before.memo.shadowed if unchanged else frozenset(_shadowed_keys(egress, by_host))
+    shadowed = before.memo.shadowed if unchanged else frozenset(_shadowed_keys(egress, directory))
     ruling = before.memo.ruling if rules is before.rules else _ruling_keys(tuple(rules.values()))
     made = {**before.memo.derived, **derived.made} if as_before else derived.made
     return SidecarScope(
         key=key,
         sidecar=inputs.sidecar,
         egress=egress,
-        services=before.services if as_before else tuple(by_host.values()),
-        by_host=by_host,
+        services=directory.services,
+        by_host=directory.by_host,
         rules=rules,
         registry_only=_registry_only(inputs),
         egress_proxy=_egress_proxy(inputs),
         depends_on=(*_own_keys(inputs, egress), shadowed, ruling),
-        namespaces=frozenset(_namespaces(inputs, by_host)),
-        memo=ScopeMemo(inputs, made, reached, shadowed, ruling),
+        namespaces=directory.namespaces | {key.namespace, inputs.mesh.root_namespace},
+        memo=ScopeMemo(inputs, made, reached, directory, shadowed, ruling),
     )
 
 
@@ -294,45 +295,49 @@ def _reached(
     return tuple(reached)
 
 
-def _by_host(
+def _directory(
     egress: tuple[EgressListener, ...], reached: tuple[Reached, ...], before: SidecarScope, derived: Derived
-) -> Steps[Mapping[str, Service]]:
+) -> Steps[Directory]:
     """One service a hostname, from the listeners in order: imports first, then destinations of virtual services."""
-    sources = _sources(egress, reached)
-    if before.by_host and sources == _sources(before.egress, before.memo.reached):
-        return before.by_host
+    sources, known = _sources(egress, reached), before.memo.directory
+    if known.services and sources == _sources(before.egress, before.memo.reached):
+        return known
     united = yield from unite(chain.from_iterable(chain.from_iterable(sources)), derived)
-    return kept(before.by_host, united)
+    return known if (united.services, united.contested) == (known.services, known.contested) else united
 
 
 def _sources(egress: tuple[EgressListener, ...], reached: tuple[Reached, ...]) -> list[list[tuple[Service, ...]]]:
     return [[each.services, *found.values()] for each, found in zip(egress, reached, strict=True)]
 
 
-def _rules(
-    inputs: ScopeInputs, by_host: Mapping[str, Service], before: SidecarScope
-) -> Mapping[str, tuple[MergedRule, ...]]:
+def _rules(inputs: ScopeInputs, directory: Directory, before: SidecarScope) -> Mapping[str, tuple[MergedRule, ...]]:
     """The rules of each service. Where nothing changed on the path along which they are found, they are as before."""
-    namespace, root, now = inputs.key.namespace, inputs.mesh.root_namespace, inputs.destination_rules
-    old = before.memo.inputs
-    if old is not None and old.destination_rules is now and by_host is before.by_host and old.mesh is inputs.mesh:
-        return before.rules
-    paths = {of: lookup_path(now, namespace, of, root) for of in {service.namespace for service in by_host.values()}}
-    steady = frozenset() if old is None else _steady(paths, old)
-    known = before.rules
+    namespace, root, known = inputs.key.namespace, inputs.mesh.root_namespace, before.rules
+    came, gone = compare(before.memo.directory, directory)
+    unsteady = _unsteady(inputs, directory, before)
+    moved = [service for service in directory.services if service.namespace in unsteady] if unsteady else ()
     found = {
-        host: find_rules(now, namespace, service.namespace, host, root)
-        for host, service in by_host.items()
-        if service.namespace not in steady or before.by_host.get(host) is not service
+        service.hostname: find_rules(inputs.destination_rules, namespace, service.namespace, service.hostname, root)
+        for service in (*came, *moved)
     }
+    if not any(found.values()) and known.keys().isdisjoint((*found, *gone)):
+        return known
+    by_host = directory.by_host
     rules = {host: present for host in by_host if (present := found[host] if host in found else known.get(host))}
     return kept(known, rules)
 
 
-def _steady(paths: Mapping[str, tuple[HostRules, ...]], old: ScopeInputs) -> frozenset[str]:
-    """Namespaces whose services' rules are found on the same path as before."""
-    before, namespace, root = old.destination_rules, old.key.namespace, old.mesh.root_namespace
-    return frozenset(of for of, path in paths.items() if path == lookup_path(before, namespace, of, root))
+def _unsteady(inputs: ScopeInputs, directory: Directory, before: SidecarScope) -> frozenset[str]:
+    """Namespaces whose services' rules are found on another path than before; none where nothing was before."""
+    old, now, root = before.memo.inputs, inputs.destination_rules, inputs.mesh.root_namespace
+    if old is None or (old.destination_rules is now and old.mesh.root_namespace == root):
+        return frozenset()
+    past, past_root, namespace = old.destination_rules, old.mesh.root_namespace, inputs.key.namespace
+    return frozenset(
+        each
+        for each in directory.namespaces
+        if lookup_path(now, namespace, each, root) != lookup_path(past, namespace, each, past_root)
+    )
 
 
 def _registry_only(inputs: ScopeInputs) -> bool:
@@ -368,17 +373,11 @@ def _imported(egress: tuple[EgressListener, ...]) -> list[tuple[Service, ...]]:
     return [each.services for each in egress]
 
 
-def _shadowed_keys(egress: tuple[EgressListener, ...], by_host: Mapping[str, Service]) -> Iterator[ConfigKey]:
-    """Keys of imported services that `by_host` does not have."""
-    for listener in egress:
-        for service in listener.services:
-            if by_host[service.hostname].namespace != service.namespace:
-                yield ConfigKey("ServiceEntry", service.namespace, service.hostname)
-
-
-def _namespaces(inputs: ScopeInputs, by_host: Mapping[str, Service]) -> Iterator[str]:
-    yield from (inputs.key.namespace, inputs.mesh.root_namespace)
-    yield from {service.namespace for service in by_host.values()}
+def _shadowed_keys(egress: tuple[EgressListener, ...], directory: Directory) -> Iterator[ConfigKey]:
+    """Keys of imported services that the directory does not have."""
+    for service in chain.from_iterable(_imported(egress)) if directory.contested else ():
+        if directory.by_host[service.hostname].namespace != service.namespace:
+            yield ConfigKey("ServiceEntry", service.namespace, service.hostname)
 
 
 @lru_cache(maxsize=64)
