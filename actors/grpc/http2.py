@@ -180,10 +180,11 @@ class TrioConnection(protocol.Connection):
     """One HTTP/2 connection: between h2's state and the transport."""
 
     write_ready: Flag
+    _connection: QuickH2Connection
     _transport: SocketTransport
 
     def __init__(
-        self, h2_connection: H2Connection, transport: SocketTransport, limits: Limits, large_messages: Allowance
+        self, h2_connection: QuickH2Connection, transport: SocketTransport, limits: Limits, large_messages: Allowance
     ) -> None:
         super().__init__(h2_connection, transport, config=_CONFIGURATION)
         self._limits = limits
@@ -209,8 +210,8 @@ class TrioConnection(protocol.Connection):
         return self._connection.receive_data(data)
 
     def flush(self) -> None:
-        """Send what h2 wants to say, unless nobody listens."""
-        if not self.is_closing():
+        """Send what h2 wants to say, which mostly is nothing, unless nobody listens."""
+        if self._connection.has_to_send and not self.is_closing():
             super().flush()
 
     def ack(self, stream_id: int, size: int) -> None:
@@ -249,8 +250,9 @@ class TrioEventsProcessor(protocol.EventsProcessor):
 
     def process(self, event: Event) -> None:
         """Process one event. Those without a processor are extensions, to be ignored (RFC 9113 §5.5)."""
-        if type(event) in getattr(self, "processors", ()):
-            super().process(event)
+        process = getattr(self, "processors", {}).get(type(event))  # gone when the connection is
+        if process is not None:
+            process(event)
 
     def process_window_updated(self, event: WindowUpdated) -> None:
         """The peer takes more, of one stream or of all together. It says so of both, one after the other, and only

@@ -71,14 +71,23 @@ class MessageBuffer(Buffer):
         """
         if not await self._want(1):
             return None
-        begun = trio.current_time()
+        if not self._whole():
+            await self._complete(trio.current_time())
+        self._let_go()
+        return self._take(MESSAGE_PREFIX.size + self._body_size())[MESSAGE_PREFIX.size :]
+
+    def _whole(self) -> bool:
+        """Whether the next message is at hand to its end, as small ones are that came in one frame."""
+        at_hand = len(self._wanted)
+        return at_hand >= MESSAGE_PREFIX.size and at_hand >= MESSAGE_PREFIX.size + self._body_size()
+
+    async def _complete(self, begun: float) -> None:
+        """Wait for the rest of a message of which the first byte came at `begun`."""
         await self._want(MESSAGE_PREFIX.size, begun + self._limits.message_timeout)
         size = MESSAGE_PREFIX.size + self._body_size()
         if len(self._wanted) < size:
             self._hold(size)
             await self._want(size, begun + self._limits.time_for(size))
-        self._let_go()
-        return self._take(size)[MESSAGE_PREFIX.size :]
 
     def _body_size(self) -> int:
         """Length of the next message. Raises `RemoteError` for one that cannot be accepted, before its body arrives."""

@@ -42,6 +42,11 @@ class QuickH2Connection(BoundedH2Connection):
         super().__init__(limits)
         self._frames = self.incoming_buffer = _FrameBuffer(server=True)
 
+    @property
+    def has_to_send(self) -> bool:
+        """Whether it wants to say something."""
+        return bool(self._data_to_send)
+
     def receive_data(self, data: Buffer) -> list[Event]:
         """What the peer's next bytes mean. Raises h2's `ProtocolError`."""
         events: list[Event] = []
