@@ -372,9 +372,9 @@ class Scheduler:
                 self._tell_skipped(member, request, context, skipped)
 
     def _is_built(self, name: str) -> bool:
-        """Whether a member's sets are those of the newest snapshot. Else its push waits for them: they are next."""
+        """Whether a member's sets are those of the newest snapshot. Else its push waits, for it would ask for them."""
         member = self._fleet.get(name)
-        return member is None or member.view not in self._due
+        return member is None or member.view is None or self._due.left(member.view) is None
 
     def _hand_out(self, grant: Grant, context: PushContext) -> None:
         member = self._fleet.get(grant.name)

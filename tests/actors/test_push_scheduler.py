@@ -18,6 +18,7 @@ from actors.messages import (
     ConnectionClosed,
     ConnectionOpened,
     FirstConfigurationAcked,
+    GenerationFailed,
     Placed,
     PushTo,
     PushWritten,
@@ -525,3 +526,22 @@ async def test_others_have_their_turn_while_many_pushes_are_handed_out(nursery, 
     await stage.snapshot(routing(2))
     longest = max(after - before for before, after in pairwise(seen))
     assert longest <= 2 * push_scheduler.GRANTS_PER_STEP  # between two turns there may be two of the scheduler's
+
+
+async def test_a_push_that_waits_is_not_handed_out_while_its_sets_cannot_be_built(nursery, monkeypatch):
+    """The connection would ask for them itself, and end its stream for the answer. It comes along when they can be."""
+    stage = await staged(nursery, throttle=1)
+    stage.size = LARGE
+    first, second = [await stage.served(sidecar(f"web-{number}")) for number in range(2)]
+    await stage.snapshot(routing(2), name="2")
+    assert [len(told(client.mailbox)) for client in (first, second)] == [1, 0]
+    with monkeypatch.context() as cursed:
+        cursed.setattr(stage, "_sets", lambda *_: GenerationFailed(reason="a bug"))
+        await stage.snapshot(routing(3), name="3")
+    await stage.written(first)
+    assert told(second.mailbox) == []
+    await stage.snapshot(routing(4), name="4")
+    await stage.written(first)
+    (push,) = told(second.mailbox)
+    assert causes(push) == ["2", "3", "4"]
+    assert push.resources[ROUTE].get("only").body.split()[-1] == b"%d" % stage.context.number

@@ -62,9 +62,6 @@ class DueViews:
     def __bool__(self) -> bool:
         return bool(self._by_key)
 
-    def __contains__(self, view: View | None) -> bool:
-        return view is not None and view in self._by_key.get(view.outbound, {})
-
     def of(self, view: View) -> Due:
         """What a view waits for; from now on it does wait."""
         waiting = self._by_key.setdefault(view.outbound, {})
