@@ -66,7 +66,7 @@ class OutboundView:
 
     @cached_property
     def _by_host(self) -> Mapping[str, Service]:
-        return {service.hostname: service for service in self.services}
+        return _index(self.services)
 
     @cached_property
     def _rules(self) -> Mapping[str, MergedRule]:
@@ -223,6 +223,12 @@ def select_outbound_view(outlook: Outlook) -> OutboundView:
 def _headless(services: tuple[Service, ...]) -> tuple[Hostname, ...]:
     """Remembered, since all views of a mesh ask again."""
     return tuple([service.id for service in services if service.resolution is Resolution.PASSTHROUGH])
+
+
+@lru_cache(maxsize=4)
+def _index(services: tuple[Service, ...]) -> Mapping[str, Service]:
+    """Remembered for the same reason."""
+    return {service.hostname: service for service in services}
 
 
 def _fall_through(scope: SidecarScope) -> str:

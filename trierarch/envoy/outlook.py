@@ -8,7 +8,7 @@ has been narrowed stays at hand for the other proxies of the key.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import is_
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from protocol.xds.resources import Part
     from trierarch.push.authentication import NamespacePolicies
-    from trierarch.push.endpoints import ServiceEndpoints
+    from trierarch.push.endpoints import Endpoints, ServiceEndpoints
     from trierarch.push.mesh import Mesh
-    from trierarch.push.model import Hostname
+    from trierarch.push.model import Hostname, Service
     from trierarch.push.sidecar_scope import SidecarScope
     from trierarch.push.traffic import MergedRule
     from trierarch.push.view import OutboundKey
@@ -155,16 +155,14 @@ class Outlook:
     @cached_property
     def rules(self) -> tuple[MergedRule | None, ...]:
         """The rule in force for each of `scope.services`, beside them."""
-        chosen, services = self.chosen_rules, self.scope.services
-        return self.again("rules", (chosen, services), lambda: tuple([chosen.get(each.hostname) for each in services]))
+        chosen, by_host = self.chosen_rules, self.scope.by_host
+        return self.again("rules", (chosen, by_host), lambda: tuple(map(chosen.get, by_host)))
 
     @cached_property
     def endpoints(self) -> tuple[ServiceEndpoints, ...]:
         """The endpoints of each of `scope.services`, beside them."""
-        known, services = self.context.endpoints.by_service, self.scope.services
-        return self.again(
-            "endpoints", (known, services), lambda: tuple([known.get(each.id, NO_ENDPOINTS) for each in services])
-        )
+        known, services = self.context.endpoints, self.scope.services
+        return self.again("endpoints", (known.by_service, services), lambda: _endpoints_of(services, known))
 
     @cached_property
     def policies(self) -> tuple[tuple[str, NamespacePolicies], ...]:
@@ -172,8 +170,7 @@ class Outlook:
 
         def find() -> tuple[tuple[str, NamespacePolicies], ...]:
             for_clients = self.context.authentication.for_clients
-            namespaces = sorted({service.namespace for service in self.scope.services})
-            found = [(each, for_clients(each)) for each in namespaces]
+            found = [(each, for_clients(each)) for each in _namespaces_of(self.scope.services)]
             return tuple((namespace, policies) for namespace, policies in found if policies is not NO_POLICIES)
 
         return self.again("policies", (self.context.authentication, self.scope.services), find)
@@ -198,6 +195,18 @@ class Outlook:
 
 def _are_same(some: tuple[object, ...], others: tuple[object, ...]) -> bool:
     return len(some) == len(others) and all(map(is_, some, others))
+
+
+@lru_cache(maxsize=4)
+def _endpoints_of(services: tuple[Service, ...], endpoints: Endpoints) -> tuple[ServiceEndpoints, ...]:
+    """Remembered, as what follows, since namespaces that see the same services ask one after the other."""
+    known = endpoints.by_service
+    return tuple([known.get(service.id, NO_ENDPOINTS) for service in services])
+
+
+@lru_cache(maxsize=4)
+def _namespaces_of(services: tuple[Service, ...]) -> tuple[str, ...]:
+    return tuple(sorted({service.namespace for service in services}))
 
 
 class Outlooks:
