@@ -90,8 +90,8 @@ EVENTS: Mapping[str, str] = {
 def configure_logs(level: str = "info", *, console: bool | None = None, stream: TextIO | None = None) -> None:
     """Log to `stream` (default: standard error) from `level` up: "debug", "info", "warning" or "error".
 
-    One JSON object a line, or, if `console` (default: whether the stream is a terminal), lines for people. Raises
-    `KeyError` for an unknown level.
+    One JSON object a line, or, if `console` (default: whether the stream is a terminal), lines for people. To be called
+    once: a logger remembers from its first line on what was in force then. Raises `KeyError` for an unknown level.
     """
     target = sys.stderr if stream is None else stream
     readable = target.isatty() if console is None else console
@@ -99,6 +99,7 @@ def configure_logs(level: str = "info", *, console: bool | None = None, stream: 
         processors=[*_COMMON, *(_CONSOLE if readable else _JSON)],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.WriteLoggerFactory(file=target),
+        cache_logger_on_first_use=True,
     )
 
 
