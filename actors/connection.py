@@ -160,11 +160,13 @@ class Connection:
 
     async def next_message(self) -> ToConnection | None:
         """The next message, or None when it was time to ask for a new certificate."""
-        await self._own.ask_if_due()
-        deadline = self._own.due_at()
-        if deadline == inf:
+        due_at = self._own.due_at()
+        if due_at == inf:
             return await self._inbox.receive()
-        with trio.move_on_at(deadline):
+        if due_at <= trio.current_time():
+            await self._own.ask()
+            return None
+        with trio.move_on_at(due_at):
             return await self._inbox.receive()
         return None
 
@@ -215,10 +217,9 @@ class Connection:
         """
         if self._place is None and not self._slot.session.watches and _can_wait(self._slot.waiting):
             return
-        while self._slot.waiting:
-            request, *later = self._slot.waiting
-            self._slot.waiting = tuple(later)
-            await self._step(request)
+        while waiting := self._slot.waiting:
+            self._slot.waiting = waiting[1:]
+            await self._step(waiting[0])
 
     async def _introduce(self, request: Request) -> None:
         """The first request says who the client is; later nodes are ignored (xds-server.md §4.3)."""

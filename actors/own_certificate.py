@@ -68,16 +68,15 @@ class OwnCertificate:
         self._terms = terms
 
     def due_at(self) -> float:
-        """When `ask_if_due` has something to do, in seconds of trio's clock."""
+        """When to `ask` for a certificate, in seconds of trio's clock. To be looked at before each wait."""
         state = self._slot.certificate
         return inf if state.asked or not self._wanted() else state.due_at
 
-    async def ask_if_due(self) -> None:
-        """Ask for a certificate if it is time. To be called before each wait; not always a checkpoint."""
-        if self.due_at() <= trio.current_time():
-            reply: PostedReply[IssuedIdentity | SigningRefused] = PostedReply(self._post)
-            await self._terms.authority.send(IssueIdentity(identities=(str(self._slot.identity),), reply=reply))
-            self._slot.certificate = replace(self._slot.certificate, asked=True)
+    async def ask(self) -> None:
+        """Ask for a certificate. Not always a checkpoint."""
+        reply: PostedReply[IssuedIdentity | SigningRefused] = PostedReply(self._post)
+        await self._terms.authority.send(IssueIdentity(identities=(str(self._slot.identity),), reply=reply))
+        self._slot.certificate = replace(self._slot.certificate, asked=True)
 
     def take(self, answer: IssuedIdentity | SigningRefused | None) -> PushRequest | None:
         """Keep what the authority answered; returns why the client is to be told of it, if it is."""
