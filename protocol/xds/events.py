@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +58,7 @@ class NotServed:
 Event = Asked | Acked | Nacked | StaleNonce | Unsubscribed | NotServed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class Response(NamedTuple):
     """A response ready to be written. `buffers`, joined, are the encoded message: headers of its own, shared bodies.
 
     `sent` and `removed` are counts of resources, `size` is the sum of the buffers' lengths in bytes.

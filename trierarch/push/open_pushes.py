@@ -7,7 +7,7 @@ response is overtaken when the client answers a later one of the same type, as i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -108,4 +108,4 @@ def _finished(item: _Open, outcome: Outcome, wall: float) -> PushRecord:
 
 
 def _marked(errors: Mapping[str, str], sent: TypeSent) -> TypeSent:
-    return replace(sent, error=errors[sent.nonce]) if sent.nonce in errors else sent
+    return sent._replace(error=errors[sent.nonce]) if sent.nonce in errors else sent

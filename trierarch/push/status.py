@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from types import MappingProxyType
@@ -25,8 +24,7 @@ class Outcome(StrEnum):
     CLOSED = "closed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TypeSent:
+class TypeSent(NamedTuple):
     """One response of a push. `size` in bytes; `error` is the client's message if it rejected it."""
 
     short: str
