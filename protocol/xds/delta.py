@@ -217,9 +217,10 @@ def offer(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Offer | Non
     sent = _leave_out_declared(watch, found)
     if not (sent or removed or answer):
         return None
-    told = (*sent.names, frozenset(removed)) if removed else sent.names
+    names = sent.names
+    told = (*names, frozenset(removed)) if removed else names
     anew = watch.owed is not None and not watch.owed.declared
-    return Offer(sent=sent, removed=removed, warming=sent.names, anew=anew, told=told, whole=bool(new))
+    return Offer(sent=sent, removed=removed, warming=names, anew=anew, told=told, whole=bool(new))
 
 
 def _select(rules: TypeRules, watch: Watch, new: Difference, resources: ResourceSet) -> Selection:

@@ -78,7 +78,7 @@ def has_grown(part: Part, names: frozenset[str], added: frozenset[str]) -> bool:
 
 
 def _without_shared(parts: Sequence[Part], others: Sequence[Part]) -> list[Part]:
-    return [part for part in parts if not any(part is other for other in others)]
+    return [part for part in parts if part not in others]
 
 
 def _flatten(parts: Sequence[Part]) -> dict[str, Resource]:

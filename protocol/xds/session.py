@@ -188,8 +188,7 @@ class AdsSession(NamedTuple):
     def prepare(self, type_url: str, resources: ResourceSet) -> Iterator[None]:
         """Encode ahead, in steps, what a response with this set will hold: `respond` then puts it together."""
         watch = self.watches.get(type_url)
-        if watch is not None:
-            yield from self.dialect.prepare(self.types[type_url], watch, resources)
+        return iter(()) if watch is None else self.dialect.prepare(self.types[type_url], watch, resources)
 
     def reminded(self, type_url: str, names: frozenset[str]) -> AdsSession:
         """The session that tells its client of these names in the next response, though nothing be new of them."""
