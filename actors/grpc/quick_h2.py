@@ -1,9 +1,10 @@
-"""h2's connection, with a short way for the two frames that a client of long streams sends over and over.
+"""h2's connection, with a short way for the three frames that a client of long streams sends over and over.
 
 For each frame hyperframe makes an object, and h2 formats it as text, which no logger wants, before it looks up what to
 do. Here the header is read and h2's own stream is asked, which takes a quarter of the time: 2 us. So rules, events and
-errors stay h2's. Whatever is not a whole frame of these two kinds, without flags, for the connection or an open stream,
-goes to h2 with all that follows it.
+errors stay h2's. Whatever is not a whole frame of these kinds, without flags, for the connection or an open stream,
+goes to h2 with all that follows it. PING is among them because gRPC's clients in Go measure the way with one for nearly
+each answer.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import struct
 from typing import TYPE_CHECKING
 
 from h2.connection import ConnectionState
-from h2.events import WindowUpdated
+from h2.events import PingReceived, WindowUpdated
 from h2.exceptions import ProtocolError
 from h2.frame_buffer import FrameBuffer
 from h2.stream import StreamState
 from h2.utilities import guard_increment_window
-from hyperframe.frame import DataFrame, WindowUpdateFrame
+from hyperframe.frame import DataFrame, PingFrame, WindowUpdateFrame
 
 from actors.grpc.bounded_h2 import BoundedH2Connection
 
@@ -33,6 +34,8 @@ _HEADER = struct.Struct(">HBBBI")
 
 _INCREMENT = struct.Struct(">I")
 _HIGHEST_INCREMENT = 2**31 - 1
+_PING_SIZE = 8
+_PONG = PingFrame(0, flags=["ACK"]).serialize()[: _HEADER.size]
 
 
 class QuickH2Connection(BoundedH2Connection):
@@ -74,6 +77,8 @@ class QuickH2Connection(BoundedH2Connection):
                 taken = self._widen(stream_id, _INCREMENT.unpack_from(data, body)[0], events)
             elif kind == DataFrame.type and end - body <= self.max_inbound_frame_size:
                 taken = self._receive(stream_id, bytes(data[body:end]), events)
+            elif kind == PingFrame.type and end - body == _PING_SIZE:
+                taken = self._answer(stream_id, bytes(data[body:end]), events)
             else:
                 break
             if not taken:
@@ -106,6 +111,14 @@ class QuickH2Connection(BoundedH2Connection):
         self._inbound_flow_control_window_manager.window_consumed(len(data))
         _, received = stream.receive_data(data, end_stream=False, flow_control_len=len(data))
         events += received
+        return True
+
+    def _answer(self, stream_id: int, text: bytes, events: list[Event]) -> bool:
+        """Answer a PING (RFC 9113 §6.7). False if that is for h2 to judge."""
+        if stream_id != 0:
+            return False
+        self._data_to_send += _PONG + text
+        events.append(PingReceived(ping_data=text))
         return True
 
     def _open_stream(self, stream_id: int) -> H2Stream | None:

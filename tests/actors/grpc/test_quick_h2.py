@@ -64,6 +64,9 @@ FRAMES = [
     headers(9, end_headers=False),
     RstStreamFrame(1).serialize(),
     PingFrame(0, b"12345678").serialize(),
+    PingFrame(0, b"12345678", flags=["ACK"]).serialize(),
+    PingFrame(0, b"12345678").serialize()[:5] + b"\0\0\0\1" + b"12345678",  # of a stream
+    b"\0\0\7" + PingFrame(0, b"12345678").serialize()[3:-1],
     PriorityFrame(1, depends_on=0, stream_weight=3).serialize(),
     SettingsFrame(0, settings={SettingCodes.INITIAL_WINDOW_SIZE: 2**30}).serialize(),
     GoAwayFrame(0).serialize(),
