@@ -24,7 +24,7 @@ from trierarch.push.proxy import Interception
 from trierarch.push.view import ScopeKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from trierarch.envoy.memo import Memo
     from trierarch.envoy.outbound_view import OutboundView
@@ -99,7 +99,8 @@ def select_listening_view(outlook: Outlook) -> OutboundView:
     key = replace(view.key, scope=_NO_SCOPE, labels=frozenset(), dns_domain=view.key.dns_domain if aliased else "")
     rules = view.rules
     if all(each.port is None for each in egress):
-        rules = outlook.again("connecting rules", (rules, view.services), lambda: _connecting_rules(view))
+        reads = outlook.chosen_rules, view.services
+        rules = outlook.again("connecting rules", reads, lambda: _connecting_rules(*reads))
     return replace(view, key=key, egress=egress, services=(), rules=rules)
 
 
@@ -114,15 +115,16 @@ def _has_aliases(services: tuple[Service, ...]) -> bool:
     return any(service.aliases for service in services)
 
 
-def _connecting_rules(view: OutboundView) -> tuple[tuple[str, MergedRule], ...]:
-    hosts = _connecting_hosts(view.services)
-    return tuple([each for each in view.rules if each[0] in hosts])
+def _connecting_rules(
+    rules: Mapping[str, MergedRule], services: tuple[Service, ...]
+) -> tuple[tuple[str, MergedRule], ...]:
+    return tuple([(host, rules[host]) for host in _connecting_hosts(services) if host in rules])
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _connecting_hosts(services: tuple[Service, ...]) -> frozenset[str]:
+def _connecting_hosts(services: tuple[Service, ...]) -> tuple[str, ...]:
     """Services of which some port may carry anything but HTTP."""
-    return frozenset(
+    return tuple(
         service.hostname
         for service in services
         if any(CLASSES.get(port.protocol) is not ListenerClass.HTTP for port in service.ports)

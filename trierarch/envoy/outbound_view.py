@@ -143,14 +143,17 @@ class OutboundView:
         return self.concrete(destination.host), destination.subset, port
 
     def concrete(self, host: str) -> str:
-        """The host at the end of a chain of aliases; a loop ends where it would repeat."""
-        passed: list[str] = []
+        """The host at the end of a chain of aliases."""
+        return self.chain(host)[-1]
+
+    def chain(self, host: str) -> list[str]:
+        """A host and what it is an alias of, one after the other; a loop ends where it begins to repeat."""
+        passed = [host]
         service = self._by_host.get(host)
-        while service is not None and service.external_name and host not in passed:
-            passed.append(host)
-            host = service.external_name
-            service = self._by_host.get(host)
-        return host
+        while service is not None and service.external_name and passed[-1] not in passed[:-1]:
+            passed.append(service.external_name)
+            service = self._by_host.get(passed[-1])
+        return passed
 
     @cached_property
     def logs(self) -> AccessLogs:

@@ -70,10 +70,11 @@ def index_services(services: tuple[Service, ...], memo: Memo) -> Steps[Mapping[i
             index.setdefault(port.number, {})[service.hostname] = PortService(service, (port,))
         if count % SERVICES_PER_STEP == 0:
             yield
-    return {number: memo.recall(_members, tuple(by_host.values())) for number, by_host in index.items()}
+    return {number: memo.recall(build_members, tuple(by_host.values())) for number, by_host in index.items()}
 
 
-def _members(services: tuple[PortService, ...]) -> Members:
+def build_members(services: tuple[PortService, ...]) -> Members:
+    """These, by hostname."""
     return Members({each.service.hostname: each for each in services})
 
 

@@ -21,6 +21,7 @@ from trierarch.envoy.route_hash import consistent_hash
 from trierarch.envoy.route_match import RouteClient, applies, is_catch_all
 from trierarch.envoy.route_tables import DEFAULT_HTTP_PORT
 from trierarch.envoy.source_metadata import config_path
+from trierarch.envoy.surroundings import narrow_to_hosts
 from trierarch.envoy.virtual_service_index import index_virtual_services
 from trierarch.push.routing import Semantics
 from trierarch.push.traffic import effective_policy
@@ -76,7 +77,9 @@ class Groups:
         """What some of them make of their hosts, together. What a wildcard stands for, others have a say in."""
         personal = self._personal.intersection(some)
         if self._index.wild.isdisjoint(some):
-            return self._memo.think(_think_of_batch, Batch(self.own, self.common, personal, some))
+            common = self._narrowed(self.common, some)
+            own = self._narrowed(self.own, some) if personal else common
+            return self._memo.think(_think_of_batch, Batch(own, common, personal, some))
         return unite([self._of_one(self.own if each in personal else self.common, each) for each in some])
 
     def apart(self) -> Steps[tuple[list[Group], list[Group]]]:
@@ -84,15 +87,30 @@ class Groups:
         theirs: list[Group] = []
         ours: list[Group] = []
         for some in batches(tuple(self._personal)):
-            theirs += [self._of_one(self.common, each) for each in some]
-            ours += [self._of_one(self.own, each) for each in some]
+            theirs += self._of_each(self.common, some)
+            ours += self._of_each(self.own, some)
             yield
         return theirs, ours
+
+    def _of_each(self, around: Surroundings, some: tuple[ResolvedVirtualService, ...]) -> Sequence[Group]:
+        if self._index.wild.isdisjoint(some):
+            return self._memo.think(_think_of_groups, (self._narrowed(around, some), some))
+        return [self._of_one(around, each) for each in some]
+
+    def _narrowed(self, around: Surroundings, some: tuple[ResolvedVirtualService, ...]) -> Surroundings:
+        """The surroundings as far as these look about. Those with wildcards look everywhere."""
+        return narrow_to_hosts(around, self._memo.recall(_looked_up, some), self._memo)
 
     def _of_one(self, around: Surroundings, virtual_service: ResolvedVirtualService) -> Group:
         if virtual_service in self._index.wild:
             return self._memo.think(_think_of_wild, (around, virtual_service, self._index.all))
         return self._memo.think(_think_of_group, (around, virtual_service))
+
+
+def _looked_up(some: tuple[ResolvedVirtualService, ...]) -> tuple[str, ...]:
+    """The hosts that they name or send to."""
+    reads = map(_reads, some)
+    return tuple(dict.fromkeys([host for each in reads for host in (*each.own, *each.hosts)]))
 
 
 def _think_of_batch(batch: Batch, memo: Memo) -> Group:

@@ -10,11 +10,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trierarch.envoy.host_candidates import select_common
+from trierarch.envoy.host_names import Names
+from trierarch.envoy.route_tables import build_members
 from trierarch.push.view import ScopeKey
 
 if TYPE_CHECKING:
     from trierarch.envoy.host_candidates import Common
-    from trierarch.envoy.host_names import Names
+    from trierarch.envoy.host_names import Claim
     from trierarch.envoy.memo import Memo
     from trierarch.envoy.outbound_view import OutboundView
     from trierarch.envoy.route_tables import Members, RouteTable
@@ -47,6 +49,23 @@ def see_as_anybody(around: Surroundings, memo: Memo) -> Surroundings:
         return around
     key = replace(around.view.key, scope=_NO_SCOPE, labels=frozenset(), dns_domain="")
     return memo.recall(_build_surroundings, (replace(around.view, key=key), around.port, around.members, strangers))
+
+
+def narrow_to_hosts(around: Surroundings, hosts: tuple[str, ...], memo: Memo) -> Surroundings:
+    """Nothing of them but these hosts, and what these are aliases of: the same however many others come and go."""
+    known, view = around.members.by_host, around.view
+    members = memo.recall(build_members, tuple([known[host] for host in hosts if host in known]))
+    names = memo.recall(_name_members, (members, tuple(map(around.names.of, members.by_host))))
+    meant = dict.fromkeys([each for host in hosts for each in view.chain(host)])
+    services = tuple([service for host in meant if (service := view.service(host)) is not None])
+    rules = tuple([(host, rule) for host in meant if (rule := view.rule(host)) is not None])
+    view = replace(view, services=services, rules=rules, headless=())
+    return memo.recall(_build_surroundings, (view, around.port, members, names))
+
+
+def _name_members(inputs: tuple[Members, tuple[tuple[Claim, ...], ...]]) -> Names:
+    members, claims = inputs
+    return Names(dict(zip(members.by_host, claims, strict=True)), frozenset(members.by_host))
 
 
 def _build_surroundings(inputs: tuple[OutboundView, int, Members, Names]) -> Surroundings:
