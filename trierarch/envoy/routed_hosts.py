@@ -98,8 +98,7 @@ class Groups:
         return [self._of_one(around, each) for each in some]
 
     def _narrowed(self, around: Surroundings, some: tuple[ResolvedVirtualService, ...]) -> Surroundings:
-        """The surroundings as far as these look about. Those with wildcards look everywhere."""
-        return narrow_to_hosts(around, self._memo.recall(_looked_up, some), self._memo)
+        return self._memo.think(_narrow, (around, some))
 
     def _of_one(self, around: Surroundings, virtual_service: ResolvedVirtualService) -> Group:
         if virtual_service in self._index.wild:
@@ -107,10 +106,12 @@ class Groups:
         return self._memo.think(_think_of_group, (around, virtual_service))
 
 
-def _looked_up(some: tuple[ResolvedVirtualService, ...]) -> tuple[str, ...]:
-    """The hosts that they name or send to."""
-    reads = map(_reads, some)
-    return tuple(dict.fromkeys([host for each in reads for host in (*each.own, *each.hosts)]))
+def _narrow(inputs: tuple[Surroundings, tuple[ResolvedVirtualService, ...]], memo: Memo) -> Surroundings:
+    """Surroundings as far as these look about: at what they name or send to. Those with wildcards look everywhere."""
+    around, some = inputs
+    reads = [memo.recall(_reads, each) for each in some]
+    hosts = dict.fromkeys([host for each in reads for host in (*each.own, *each.hosts)])
+    return narrow_to_hosts(around, tuple(hosts), memo)
 
 
 def _think_of_batch(batch: Batch, memo: Memo) -> Group:
