@@ -51,8 +51,10 @@ DAY = 24 * 60 * 60.0
 SECOND = 1.0
 """Seconds between two looks how much memory there is, which takes a tenth of a millisecond for 100 MB."""
 
-MANY = 3_000_000
-"""Blocks of memory more, some 200 MB, for which everything is looked at, at least."""
+MANY = 10_000_000
+"""Blocks of memory more, some 700 MB, for which everything is looked at, at least: a mesh that grows by so much in a day
+has one long pause for it.
+"""
 
 LONG = 0.001
 """Seconds; what survives a longer pass is set aside."""
