@@ -52,8 +52,8 @@ SECOND = 1.0
 """Seconds between two looks how much memory there is, which takes a tenth of a millisecond for 100 MB."""
 
 MANY = 10_000_000
-"""Blocks of memory more, some 700 MB, for which everything is looked at, at least: a mesh that grows by so much in a day
-has one long pause for it.
+"""Blocks of memory more, some 700 MB, for which everything is looked at, at least. A mesh that grows by so much in a
+day has one long pause for it.
 """
 
 LONG = 0.001
