@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from actors.metrics import Metrics
 
-INTERVAL = 0.05
+INTERVAL = 0.1
 """Seconds between two looks whether a pass is due."""
 
 LITTLE, MUCH = 0.0005, 0.005

@@ -15,6 +15,7 @@ What must not be here: message classes (that is `protocol.codec`) and reading (`
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -73,6 +74,10 @@ def length_delimited(field: int, body: bytes) -> bytes:
 def text_field(field: int, text: str) -> bytes:
     """A string field. The empty string is the default, which is not sent."""
     return length_delimited(field, text.encode()) if text else b""
+
+
+_common_field = lru_cache(maxsize=256)(text_field)
+"""The same for texts that a thousand responses have alike: their type, and the version of a set that many share."""
 
 
 def _open_any(type_url: str, size: int) -> bytes:
@@ -196,8 +201,8 @@ def sotw_response(*, type_url: str, version: str, nonce: str, fields: Iterable[b
 
     `fields` are buffers from `sotw_resource_field` or `SharedFields`.
     """
-    closing = text_field(4, type_url) + text_field(5, nonce)
-    return tuple(filter(None, (text_field(1, version), *fields, closing)))
+    closing = _common_field(4, type_url) + text_field(5, nonce)
+    return tuple(filter(None, (_common_field(1, version), *fields, closing)))
 
 
 def delta_response(
@@ -208,5 +213,5 @@ def delta_response(
     `fields` are buffers from `delta_resource_field` or `SharedFields`.
     """
     gone = b"".join(length_delimited(6, name.encode()) for name in removed)
-    closing = text_field(4, type_url) + text_field(5, nonce) + gone
-    return tuple(filter(None, (text_field(1, version), *fields, closing)))
+    closing = _common_field(4, type_url) + text_field(5, nonce) + gone
+    return tuple(filter(None, (_common_field(1, version), *fields, closing)))

@@ -8,6 +8,8 @@ more names than anybody needs is refused; of texts that are kept for long only t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from protocol import wire
 from protocol.codec import decode, encode
 from protocol.errors import RemoteError
@@ -17,6 +19,9 @@ from protocol.proto.trierarch.xds import DeltaFields, SotwFields
 from protocol.statuses import RESOURCE_EXHAUSTED
 from protocol.xds.names import POOL, share
 from protocol.xds.requests import DeltaRequest, Nack, SotwRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MOST_NAMES = 50_000
 """Names in one request. A mesh of 10,000 services has as many clusters, if each has several ports and subsets."""
@@ -62,11 +67,16 @@ def decode_delta_request(data: bytes) -> DeltaRequest:
         type_url=POOL.share_one(fields.type_url[:MOST_TEXT]),
         subscribe=known + share(fields.resource_names_subscribe),
         unsubscribe=share(fields.resource_names_unsubscribe),
-        initial=dict(zip(share(versions), [each[:MOST_TEXT] for each in versions.values()], strict=True)),
+        initial=_declared(versions) if versions else {},
         nonce=fields.response_nonce[:MOST_TEXT],
         nack=_nack(fields.error_detail),
         node=b"".join(fields.node),
     )
+
+
+def _declared(versions: Mapping[str, str]) -> dict[str, str]:
+    """What a client says it holds, with the names that the process shares."""
+    return dict(zip(share(versions), [each[:MOST_TEXT] for each in versions.values()], strict=True))
 
 
 def decode_node(data: bytes) -> Node:
