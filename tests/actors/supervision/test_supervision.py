@@ -8,10 +8,9 @@ import pytest
 import trio
 
 from actors.static_supervisor import IntensityExceeded, supervise
-from actors.supervision import ChildState, SupervisorHandle
+from actors.supervision import ChildState
 from actors.tree import Restart, Strategy, SupervisorSpec
-from tests.actors.scripted_children import (
-    Stage,
+from tests.actors.supervision.scripted_children import (
     crashes_after,
     fails_to_start,
     never_starts,
@@ -19,18 +18,6 @@ from tests.actors.scripted_children import (
     runs,
     shields_for,
 )
-
-
-@pytest.fixture
-def stage():
-    """An empty stage."""
-    return Stage()
-
-
-@pytest.fixture
-def handle():
-    """A handle for the tree of a test."""
-    return SupervisorHandle()
 
 
 def tree(*children, strategy=Strategy.ONE_FOR_ONE, intensity=3, period=60.0, name="root"):

@@ -6,28 +6,14 @@ import pytest
 import trio
 
 from actors.factory import open_factory
-from actors.supervision import SupervisorHandle
 from actors.tree import Restart
 from protocol.errors import LocalError
-from tests.actors.scripted_children import (
-    Stage,
+from tests.actors.supervision.scripted_children import (
     crashes_after,
     fails_to_start,
     returns_after,
     shields_for,
 )
-
-
-@pytest.fixture
-def stage():
-    """An empty stage."""
-    return Stage()
-
-
-@pytest.fixture
-def handle():
-    """A handle for the tree of a test."""
-    return SupervisorHandle()
 
 
 @pytest.fixture
