@@ -14,10 +14,10 @@ from tests.conformance.go_tables import istio_object, plain, rows, snake_case
 from tests.conformance.protojson import load_messages, to_plain
 from tests.push.fixtures import snapshot
 from trierarch.config.decode import Decoded, decode_mesh_config, decode_object
-from trierarch.envoy.packing import encode
 from trierarch.envoy.rbac import Access, build_http_custom, build_http_rbac, build_network_access
 from trierarch.envoy.rbac_values import build_string
 from trierarch.envoy.trust_domains import expand_principals
+from trierarch.envoy.well_known_types import encode
 
 FOLDERS = [root / "authz-builder" for root in (shared_folder() / "conformance", shared_folder())]
 FOLDER = next((folder for folder in FOLDERS if folder.is_dir()), FOLDERS[0])

@@ -12,10 +12,10 @@ from tests.envoy.samples import endpoint, external, generated, mesh, outbound_ke
 from trierarch.envoy.discovery import dns_lookup_family
 from trierarch.envoy.names import parse_cluster_name
 from trierarch.envoy.outlier import build_outlier_detection
-from trierarch.envoy.packing import encode
 from trierarch.envoy.protocol_options import Version, outbound_version
 from trierarch.envoy.stat_names import pattern_stat_name
 from trierarch.envoy.types import CLUSTER
+from trierarch.envoy.well_known_types import encode
 from trierarch.push.mesh import Mesh
 from trierarch.push.model import PortProtocol, Resolution, ServicePort
 from trierarch.push.proxy import Capabilities, ProxyType, SecretSource

@@ -17,9 +17,9 @@ from tests.envoy.samples import service as plain_service
 from trierarch.config.mesh_config import MeshConfig
 from trierarch.envoy.grpc_listeners import callable_names
 from trierarch.envoy.locality import Standpoint, apply_preference, group_by_locality, preference_in_force
-from trierarch.envoy.packing import encode
 from trierarch.envoy.route_filters import build_fault, mirrors
 from trierarch.envoy.types import CLUSTER, ENDPOINT
+from trierarch.envoy.well_known_types import encode
 from trierarch.push.model import Locality, TrafficDistribution
 from trierarch.push.network_gateways import NetworkGateway, index_gateways
 from trierarch.push.proxy import PROXYLESS_GRPC, Capabilities, IPMode, SecretSource

@@ -16,8 +16,8 @@ from protocol.proto.envoy.extensions.transport_sockets.tls.v3 import (
     TlsSessionTicketKeys,
 )
 from trierarch.envoy.dump import REDACTED, dump_resource
-from trierarch.envoy.packing import encode_resource
 from trierarch.envoy.types import SECRET
+from trierarch.envoy.well_known_types import encode_resource
 from trierarch.envoy.workload_secrets import build_secret_files, build_workload_secrets
 
 HIDDEN = b64encode(REDACTED).decode()

@@ -14,8 +14,8 @@ from trierarch.config.key_sets import NOBODYS_KEYS
 from trierarch.config.virtual_service import parse_claim
 from trierarch.envoy.http_filters import FilterSettings, build_http_filters
 from trierarch.envoy.jwt import build_jwt
-from trierarch.envoy.packing import encode
 from trierarch.envoy.route_match import build_route_match
+from trierarch.envoy.well_known_types import encode
 from trierarch.push.mesh import ContextSettings, Features, KeyFetching
 
 TABLES = shared_folder() / "conformance" / "go-tables"

@@ -10,8 +10,8 @@ from tests.conformance.protojson import to_plain
 from tests.push.fixtures import ORIGIN, snapshot
 from trierarch.config.admission import Admitted, admit
 from trierarch.config.validate_authorization_policy import CONDITIONS
-from trierarch.envoy.packing import encode
 from trierarch.envoy.rbac import Access, build_http_custom, build_http_rbac, build_network_access
+from trierarch.envoy.well_known_types import encode
 
 HTTP_FILTER = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter"
 NETWORK_FILTER = "type.googleapis.com/envoy.config.listener.v3.Filter"

@@ -21,8 +21,8 @@ from tests.push.fixtures import snapshot
 from trierarch.config.admission import Admitted
 from trierarch.config.authorization_policy import Action, Operation, Source
 from trierarch.config.validate_authorization_policy import CONDITIONS
-from trierarch.envoy.packing import encode
 from trierarch.envoy.rbac import build_rules
+from trierarch.envoy.well_known_types import encode
 
 TEXTS = (
     *("", " ", "*", "**", "*a*", "a*b", "a\n", "a\0b", "é", "\u2028", "%", "\\", "("),

@@ -30,8 +30,8 @@ from trierarch.config.mesh_networks import FromCidr, FromRegistry, GatewayAddres
 from trierarch.config.tracing import EnvironmentTag, HeaderTag, LiteralTag
 from trierarch.config.validate_authorizers import check_authorizer
 from trierarch.config.validate_destination_rule import check_connection_pool, check_outlier_detection
-from trierarch.config.validate_http_route import check_retry
 from trierarch.config.validate_locality import check_locality, check_zone_aware
+from trierarch.config.validate_virtual_service_http import check_retry
 from trierarch.config.violations import Caution, Complaints, Violation
 
 if TYPE_CHECKING:

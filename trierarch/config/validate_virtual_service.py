@@ -1,4 +1,4 @@
-"""What istiod's validation demands of a VirtualService. Its HTTP routes are checked in `validate_http_route.py`."""
+"""What istiod's validation demands of a VirtualService. Its HTTP routes: `validate_virtual_service_http.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from trierarch.config.checks import check_address, check_export_to, check_wildcard_host
 from trierarch.config.hosts import MESH_GATEWAY, host_covers, hosts_overlap, is_ip_address
 from trierarch.config.validate_destinations import check_gateways, check_source, check_subnets, check_weighted
-from trierarch.config.validate_http_route import check_http_route
+from trierarch.config.validate_virtual_service_http import check_http_route
 from trierarch.config.violations import Complaints, Violation
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from protocol.proto.envoy.extensions.formatter.req_without_query.v3 import ReqWi
 from trierarch.config.envoy_commands import PATH_WITHOUT_QUERY
 from trierarch.config.log_format import read_json_format
 from trierarch.config.mesh_config import AccessLogEncoding
-from trierarch.envoy.packing import pack, struct
+from trierarch.envoy.well_known_types import pack, struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from trierarch.push.model import Locality
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trierarch.envoy.packing import Plain
+    from trierarch.envoy.well_known_types import Plain
 
 XDS_CLUSTER = "xds-grpc"
 DEFAULT_SERVICE_CLUSTER = "istio-proxy"

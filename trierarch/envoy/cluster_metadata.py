@@ -13,7 +13,7 @@ from protocol.proto.envoy.config.core.v3 import Metadata
 from trierarch.config.destination_rule import ClientTlsMode
 from trierarch.envoy.network_filters import metadata_exchange
 from trierarch.envoy.outline import Discovery
-from trierarch.envoy.packing import Plain, struct
+from trierarch.envoy.well_known_types import Plain, struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -19,7 +19,6 @@ from trierarch.envoy.load_balancing import build_common_lb_config, set_load_bala
 from trierarch.envoy.narrowing import select_rows
 from trierarch.envoy.outlier import build_outlier_detection
 from trierarch.envoy.outline import ClusterOutline, Discovery, outline_clusters
-from trierarch.envoy.packing import encode_resource
 from trierarch.envoy.protocol_options import HttpSettings, build_protocol_options, may_speak_http1, outbound_version
 from trierarch.envoy.split_horizon import ONE_NETWORK
 from trierarch.envoy.stat_names import pattern_stat_name, plain_stat_name
@@ -34,6 +33,7 @@ from trierarch.envoy.upstream_tls import (
     select_peers,
     set_transport,
 )
+from trierarch.envoy.well_known_types import encode_resource
 from trierarch.push.model import PortProtocol, Resolution
 from trierarch.push.proxy import NO_FILES, IPMode, ProxyType, SecretSource
 

@@ -18,11 +18,11 @@ from trierarch.envoy.names import (
     INBOUND_PASSTHROUGH_CLUSTER,
     PASSTHROUGH_CLUSTER,
 )
-from trierarch.envoy.packing import encode_resource
 from trierarch.envoy.protocol_options import NO_CHECKS, build_passthrough_options
 from trierarch.envoy.stat_names import plain_stat_name
 from trierarch.envoy.units import Plan, Unit
 from trierarch.envoy.upstream_tls import NOBODY, Security, any_host_transport
+from trierarch.envoy.well_known_types import encode_resource
 from trierarch.push.proxy import IPMode, ProxyType
 
 if TYPE_CHECKING:

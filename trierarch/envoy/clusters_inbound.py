@@ -20,10 +20,10 @@ from trierarch.envoy.clusters_fixed import InboundPassthrough, build_inbound_pas
 from trierarch.envoy.connection_pool import build_circuit_breakers, build_connection_options, connect_timeout
 from trierarch.envoy.http_connection import proxy_headers
 from trierarch.envoy.names import inbound_cluster
-from trierarch.envoy.packing import duration, encode_resource
 from trierarch.envoy.protocol_options import HttpSettings, build_protocol_options, inbound_version, may_speak_http1
 from trierarch.envoy.stat_names import pattern_stat_name, plain_stat_name
 from trierarch.envoy.units import Plan, Unit
+from trierarch.envoy.well_known_types import duration, encode_resource
 from trierarch.push.port_protocols import parse_protocol
 from trierarch.push.proxy import Interception, IPMode
 from trierarch.push.traffic import effective_policy, select_rule

@@ -13,7 +13,7 @@ from protocol.proto.envoy.config.cluster.v3 import (
 from protocol.proto.envoy.config.core.v3 import TcpKeepalive as EnvoyTcpKeepalive
 from protocol.proto.envoy.type.v3 import Percent
 from trierarch.config.destination_rule import HttpPool, TcpPool
-from trierarch.envoy.packing import duration
+from trierarch.envoy.well_known_types import duration
 
 if TYPE_CHECKING:
     from datetime import timedelta

@@ -13,7 +13,7 @@ from protocol.proto.envoy.extensions.filters.network.http_connection_manager.v3 
     HttpConnectionManagerPathWithEscapedSlashesAction as EnvoyEscapedSlashes,
 )
 from trierarch.config.proxy_config import ConnectionSettings, EscapedSlashesAction, UnderscoresAction
-from trierarch.envoy.packing import duration, encode
+from trierarch.envoy.well_known_types import duration, encode
 
 if TYPE_CHECKING:
     from datetime import timedelta

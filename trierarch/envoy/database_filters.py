@@ -13,7 +13,7 @@ from protocol.proto.envoy.extensions.filters.network.redis_proxy.v3 import (
     RedisProxyPrefixRoutes,
     RedisProxyPrefixRoutesRoute,
 )
-from trierarch.envoy.packing import duration, pack
+from trierarch.envoy.well_known_types import duration, pack
 from trierarch.push.model import PortProtocol
 
 if TYPE_CHECKING:

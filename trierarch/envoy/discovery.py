@@ -23,7 +23,7 @@ from protocol.proto.envoy.extensions.clusters.dynamic_forward_proxy.v3 import Cl
 from protocol.proto.envoy.extensions.common.dynamic_forward_proxy.v3 import DnsCacheConfig
 from protocol.proto.envoy.extensions.network.dns_resolver.cares.v3 import CaresDnsResolverConfig
 from trierarch.envoy.outline import Discovery
-from trierarch.envoy.packing import duration, pack
+from trierarch.envoy.well_known_types import duration, pack
 from trierarch.push.model import Registry, Resolution
 from trierarch.push.proxy import IPMode
 

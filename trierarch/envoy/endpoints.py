@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from trierarch.envoy.load_assignment import build_load_assignment
 from trierarch.envoy.narrowing import select_rows
 from trierarch.envoy.outline import Discovery, outline_clusters
-from trierarch.envoy.packing import encode_resource
 from trierarch.envoy.split_horizon import Horizon
 from trierarch.envoy.units import Unit
+from trierarch.envoy.well_known_types import encode_resource
 from trierarch.push.model import Resolution
 
 if TYPE_CHECKING:

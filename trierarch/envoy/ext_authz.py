@@ -26,8 +26,8 @@ from protocol.proto.envoy.type.matcher.v3 import ListStringMatcher, MetadataMatc
 from protocol.proto.envoy.type.v3 import HttpStatus, StatusCode
 from trierarch.config.extension_providers import GrpcAuthorizer, HttpAuthorizer
 from trierarch.envoy.names import outbound_cluster
-from trierarch.envoy.packing import duration
 from trierarch.envoy.rbac_values import build_metadata, build_string
+from trierarch.envoy.well_known_types import duration
 
 if TYPE_CHECKING:
     from trierarch.config.extension_providers import AuthorizationRequestBody

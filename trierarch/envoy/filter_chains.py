@@ -14,10 +14,10 @@ from trierarch.envoy.addresses import build_range
 from trierarch.envoy.http_connection import HttpConnection
 from trierarch.envoy.http_manager import build_http_connection
 from trierarch.envoy.inbound_tls import MeshServerTls, UserServerTls, build_server_socket
-from trierarch.envoy.packing import duration, encode
 from trierarch.envoy.source_metadata import source_metadata
 from trierarch.envoy.tcp_proxy import TcpProxy, build_tcp_filters
 from trierarch.envoy.units import Piece
+from trierarch.envoy.well_known_types import duration, encode
 
 if TYPE_CHECKING:
     from protocol.proto.envoy.config.core.v3 import TransportSocket

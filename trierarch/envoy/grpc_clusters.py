@@ -23,10 +23,10 @@ from trierarch.envoy.connection_pool import http_pool
 from trierarch.envoy.grpc_tls import build_client_socket
 from trierarch.envoy.load_balancing import DEFAULT_RING_SIZE
 from trierarch.envoy.outline import outline_clusters
-from trierarch.envoy.packing import encode_resource
 from trierarch.envoy.stat_names import plain_stat_name
 from trierarch.envoy.units import Plan, Unit
 from trierarch.envoy.upstream_tls import NOBODY, Peers, service_identities
+from trierarch.envoy.well_known_types import encode_resource
 from trierarch.push.proxy import SecretSource
 from trierarch.push.traffic import select_rule
 

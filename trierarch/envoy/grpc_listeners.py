@@ -20,9 +20,9 @@ from protocol.proto.envoy.extensions.filters.network.http_connection_manager.v3 
 from trierarch.envoy.addresses import build_address
 from trierarch.envoy.http_filters import FAULT, ROUTER
 from trierarch.envoy.names import outbound_cluster
-from trierarch.envoy.packing import encode_resource, pack
 from trierarch.envoy.stateful_session import STATEFUL_SESSION, build_session_filter, select_session
 from trierarch.envoy.units import Unit
+from trierarch.envoy.well_known_types import encode_resource, pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@ from protocol.proto.envoy.extensions.filters.http.rbac.v3 import Rbac
 from protocol.proto.envoy.extensions.filters.network.http_connection_manager.v3 import HttpFilter
 from trierarch.config.authorization_policy import Action
 from trierarch.envoy.ext_authz import HTTP_RBAC
-from trierarch.envoy.packing import pack
 from trierarch.envoy.rbac import build_rules, is_tried
+from trierarch.envoy.well_known_types import pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

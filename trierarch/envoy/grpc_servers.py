@@ -26,10 +26,10 @@ from trierarch.envoy.addresses import build_address
 from trierarch.envoy.grpc_rbac import build_grpc_rbac
 from trierarch.envoy.grpc_tls import build_server_socket
 from trierarch.envoy.http_filters import ROUTER
-from trierarch.envoy.packing import encode_resource, pack
 from trierarch.envoy.rbac import Access, select_access
 from trierarch.envoy.units import Plan, Unit
 from trierarch.envoy.virtual_host_domains import bracketed
+from trierarch.envoy.well_known_types import encode_resource, pack
 from trierarch.push.model import PortProtocol
 from trierarch.push.proxy import SecretSource
 

@@ -18,7 +18,7 @@ from protocol.proto.envoy.extensions.transport_sockets.tls.v3 import (
     UpstreamTlsContext,
 )
 from protocol.proto.envoy.type.matcher.v3 import StringMatcher
-from trierarch.envoy.packing import pack
+from trierarch.envoy.well_known_types import pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

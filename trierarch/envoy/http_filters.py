@@ -23,9 +23,9 @@ from protocol.proto.istio.envoy.config.filter.http.alpn.v2alpha1 import FilterCo
 from protocol.proto.udpa.type.v1 import TypedStruct
 from trierarch.envoy.discovery import any_host_dns_cache, service_dns_cache
 from trierarch.envoy.jwt import build_jwt
-from trierarch.envoy.packing import Plain, pack, struct
 from trierarch.envoy.rbac import OPEN, Access, build_http_custom, build_http_rbac
 from trierarch.envoy.stateful_session import STATEFUL_SESSION
+from trierarch.envoy.well_known_types import Plain, pack, struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

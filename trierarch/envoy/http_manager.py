@@ -44,12 +44,12 @@ from trierarch.envoy.connection_settings import apply_connection_settings
 from trierarch.envoy.discovery import ads_source
 from trierarch.envoy.http_filters import FilterSettings, build_http_filters
 from trierarch.envoy.network_filters import metadata_exchange
-from trierarch.envoy.packing import duration, encode, pack
 from trierarch.envoy.rbac import OPEN
 from trierarch.envoy.route_configuration import build_route_configuration
 from trierarch.envoy.routes_inbound import InboundRoute, build_inbound_routes
 from trierarch.envoy.tracing import build_tracing
 from trierarch.envoy.virtual_hosts import CatchAll, catch_all_host
+from trierarch.envoy.well_known_types import duration, encode, pack
 from trierarch.push.telemetry import SILENT
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from protocol.proto.envoy.type.matcher.v3 import StringMatcher
 from trierarch.config.common import TlsProtocol
 from trierarch.config.mesh_config import MeshTls, MeshTlsProtocol
 from trierarch.config.server_tls import ServerTlsMode
-from trierarch.envoy.packing import encode, pack
 from trierarch.envoy.secret_references import (
     SYSTEM_ROOTS,
     WORKLOAD_CERTIFICATE,
@@ -36,6 +35,7 @@ from trierarch.envoy.secret_references import (
 )
 from trierarch.envoy.upstream_tls import PEER_EXCHANGE
 from trierarch.envoy.upstream_user_tls import TLS_SOCKET
+from trierarch.envoy.well_known_types import encode, pack
 from trierarch.push.proxy import NO_FILES, SecretSource
 
 if TYPE_CHECKING:

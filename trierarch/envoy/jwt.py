@@ -26,8 +26,8 @@ from protocol.proto.envoy.extensions.filters.http.jwt_authn.v3 import (
 from protocol.proto.envoy.extensions.filters.network.http_connection_manager.v3 import HttpFilter
 from protocol.proto.google.protobuf import Empty
 from trierarch.envoy.names import outbound_cluster
-from trierarch.envoy.packing import duration, pack
 from trierarch.envoy.rbac_values import JWT_FILTER, PAYLOAD
+from trierarch.envoy.well_known_types import duration, pack
 from trierarch.push.request_authentication import InlineKeys, RemoteKeys
 
 if TYPE_CHECKING:

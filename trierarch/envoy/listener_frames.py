@@ -22,8 +22,8 @@ from protocol.proto.envoy.extensions.filters.listener.tls_inspector.v3 import Tl
 from protocol.proto.envoy.type.v3 import Int32Range
 from trierarch.envoy.access_log import NO_LOGS, AccessLogs, Place, build_access_logs
 from trierarch.envoy.addresses import build_address
-from trierarch.envoy.packing import duration, encode, pack
 from trierarch.envoy.units import Piece
+from trierarch.envoy.well_known_types import duration, encode, pack
 
 if TYPE_CHECKING:
     from betterproto2 import Message

@@ -18,8 +18,8 @@ from trierarch.config import labels
 from trierarch.config.peer_authentication import MutualTlsMode
 from trierarch.envoy.addresses import build_address, is_ip
 from trierarch.envoy.locality import NOWHERE, Standpoint, apply_preference, endpoint_weight, group_by_locality
-from trierarch.envoy.packing import Plain, struct
 from trierarch.envoy.split_horizon import ONE_NETWORK, Horizon, split_horizon
+from trierarch.envoy.well_known_types import Plain, struct
 from trierarch.push.authentication import NO_POLICIES
 from trierarch.push.model import Health
 

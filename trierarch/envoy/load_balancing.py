@@ -19,7 +19,7 @@ from protocol.proto.envoy.config.cluster.v3 import (
 from protocol.proto.envoy.config.core.v3 import HealthStatus, HealthStatusSet, RuntimeDouble
 from protocol.proto.envoy.type.v3 import Percent
 from trierarch.config.destination_rule import ConsistentHash, LocalityLbSetting, Maglev, RingHash, SimpleLoadBalancer
-from trierarch.envoy.packing import duration
+from trierarch.envoy.well_known_types import duration
 
 if TYPE_CHECKING:
     from trierarch.config.destination_rule import LoadBalancer, ZoneAwareLbSetting

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from protocol.proto.istio.networking.nds.v1 import NameTable, NameTableNameInfo
 from trierarch.envoy.addresses import is_ip
 from trierarch.envoy.outbound_view import served_families, service_addresses
-from trierarch.envoy.packing import encode
 from trierarch.envoy.units import Piece, Splice
+from trierarch.envoy.well_known_types import encode
 from trierarch.push.model import UNSPECIFIED_ADDRESS, Health, Registry, Resolution
 
 if TYPE_CHECKING:

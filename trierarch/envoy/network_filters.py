@@ -6,7 +6,7 @@ from functools import cache
 
 from protocol.proto.envoy.config.listener.v3 import Filter
 from protocol.proto.udpa.type.v1 import TypedStruct
-from trierarch.envoy.packing import pack, struct
+from trierarch.envoy.well_known_types import pack, struct
 
 ISTIO_METADATA_EXCHANGE = "istio.metadata_exchange"
 _METADATA_EXCHANGE = "type.googleapis.com/envoy.tcp.metadataexchange.config.MetadataExchange"

@@ -12,7 +12,7 @@ from protocol.proto.envoy.config.common.matcher.v3 import (
 )
 from protocol.proto.envoy.config.route.v3 import HeaderMatcher
 from protocol.proto.envoy.type.matcher.v3 import StringMatcher
-from trierarch.envoy.packing import duration
+from trierarch.envoy.well_known_types import duration
 
 if TYPE_CHECKING:
     from trierarch.config.destination_rule import OutlierDetection

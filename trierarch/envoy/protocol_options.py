@@ -25,7 +25,7 @@ from trierarch.config.destination_rule import H2UpgradePolicy
 from trierarch.config.mesh_config import MeshH2UpgradePolicy
 from trierarch.envoy.connection_pool import http_pool, tcp_pool
 from trierarch.envoy.outlier import build_error_matcher
-from trierarch.envoy.packing import duration, pack
+from trierarch.envoy.well_known_types import duration, pack
 from trierarch.push.proxy import ProxyType
 
 if TYPE_CHECKING:

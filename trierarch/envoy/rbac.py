@@ -29,9 +29,9 @@ from trierarch.envoy.ext_authz import (
     build_network_ext_authz,
     policy_prefix,
 )
-from trierarch.envoy.packing import pack
 from trierarch.envoy.rbac_facts import Reading, select_facts
 from trierarch.envoy.rbac_rules import NEVER, build_policy
+from trierarch.envoy.well_known_types import pack
 from trierarch.push.authorization import UNRESTRICTED, Authorizer, BadAuthorizer, WorkloadPolicies
 
 if TYPE_CHECKING:

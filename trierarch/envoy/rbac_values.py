@@ -22,7 +22,7 @@ from protocol.proto.envoy.type.matcher.v3 import (
     ValueMatcher,
 )
 from trierarch.config.authorization_policy import ALL_SEGMENTS, ONE_SEGMENT
-from trierarch.envoy.packing import pack
+from trierarch.envoy.well_known_types import pack
 
 JWT_FILTER = "envoy.filters.http.jwt_authn"
 PAYLOAD = "payload"

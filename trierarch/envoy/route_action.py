@@ -33,13 +33,13 @@ from trierarch.config.virtual_service import (
 )
 from trierarch.envoy.http_filters import CORS, FAULT
 from trierarch.envoy.names import parse_cluster_name
-from trierarch.envoy.packing import duration, pack
 from trierarch.envoy.route_filters import build_cors, build_fault, build_mirror, mirrors
 from trierarch.envoy.route_hash import build_hash_policy
 from trierarch.envoy.route_headers import HeaderChanges, header_changes
 from trierarch.envoy.route_match import build_route_match, path_description
 from trierarch.envoy.route_retry import build_retry_policy
 from trierarch.envoy.source_metadata import source_metadata
+from trierarch.envoy.well_known_types import duration, pack
 
 if TYPE_CHECKING:
     from trierarch.config.destination_rule import ConsistentHash

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from protocol.proto.envoy.config.route.v3 import RouteConfiguration
 from protocol.xds.resources import Chunk
-from trierarch.envoy.packing import encode
 from trierarch.envoy.virtual_hosts import build_virtual_host
+from trierarch.envoy.well_known_types import encode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

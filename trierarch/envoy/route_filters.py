@@ -20,8 +20,8 @@ from trierarch.config.virtual_service import (
     FixedDelay,
     UnmatchedPreflights,
 )
-from trierarch.envoy.packing import duration
 from trierarch.envoy.string_matches import build_string_matcher
+from trierarch.envoy.well_known_types import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ from trierarch.config.destination_rule import (
     HashQueryParameter,
     HashSourceIp,
 )
-from trierarch.envoy.packing import duration
+from trierarch.envoy.well_known_types import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from protocol.proto.envoy.config.route.v3 import (
 from protocol.proto.envoy.extensions.retry.host.previous_hosts.v3 import PreviousHostsPredicate
 from protocol.proto.envoy.extensions.retry.priority.previous_priorities.v3 import PreviousPrioritiesConfig
 from trierarch.config.virtual_service import HttpRetry
-from trierarch.envoy.packing import duration, pack
+from trierarch.envoy.well_known_types import duration, pack
 
 DEFAULT_RETRY = HttpRetry(attempts=2)
 """The policy of a route that says nothing, in a mesh that says nothing."""

@@ -14,8 +14,8 @@ from protocol.proto.envoy.config.route.v3 import (
     RouteMatch,
     VirtualHost,
 )
-from trierarch.envoy.packing import duration
 from trierarch.envoy.route_retry import build_inbound_retry_policy
+from trierarch.envoy.well_known_types import duration
 
 if TYPE_CHECKING:
     from trierarch.config.virtual_service import HttpRetry

@@ -25,7 +25,7 @@ from protocol.proto.envoy.extensions.transport_sockets.tls.v3 import (
     SdsSecretConfig,
     TlsCertificate,
 )
-from trierarch.envoy.packing import duration
+from trierarch.envoy.well_known_types import duration
 from trierarch.push.proxy import SecretSource
 
 WORKLOAD_CERTIFICATE = "default"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocol.proto.envoy.config.core.v3 import Metadata
-from trierarch.envoy.packing import struct
+from trierarch.envoy.well_known_types import struct
 
 if TYPE_CHECKING:
     from trierarch.config.objects import AnyObject

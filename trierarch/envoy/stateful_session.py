@@ -14,7 +14,7 @@ from protocol.proto.envoy.extensions.http.stateful_session.cookie.v3 import Cook
 from protocol.proto.envoy.extensions.http.stateful_session.header.v3 import HeaderBasedSessionState
 from protocol.proto.envoy.type.http.v3 import Cookie
 from trierarch.config import labels
-from trierarch.envoy.packing import pack
+from trierarch.envoy.well_known_types import pack
 
 if TYPE_CHECKING:
     from trierarch.push.mesh import Features

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trierarch.envoy.packing import Plain
+    from trierarch.envoy.well_known_types import Plain
 
 _CLUSTER = r"^cluster\.(%s;\.)"
 _PATTERNS = (

@@ -26,8 +26,8 @@ from trierarch.envoy.access_log import NO_LOGS, AccessLogs, Place, build_access_
 from trierarch.envoy.database_filters import build_reader, build_redis_proxy
 from trierarch.envoy.discovery import service_dns_cache
 from trierarch.envoy.network_filters import metadata_exchange
-from trierarch.envoy.packing import duration, pack
 from trierarch.envoy.rbac import OPEN, Access, build_network_access
+from trierarch.envoy.well_known_types import duration, pack
 from trierarch.push.model import PortProtocol
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from protocol.proto.envoy.config.endpoint.v3 import ClusterLoadAssignment
 from protocol.proto.envoy.config.route.v3 import RouteConfiguration
 from protocol.xds.types import TypeRules
-from trierarch.envoy.packing import encode_resource
+from trierarch.envoy.well_known_types import encode_resource
 
 if TYPE_CHECKING:
     from protocol.xds.resources import Resource

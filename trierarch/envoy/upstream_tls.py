@@ -28,10 +28,10 @@ from trierarch.config.destination_rule import ClientTls, ClientTlsMode, ProxyPro
 from trierarch.config.peer_authentication import MutualTlsMode
 from trierarch.envoy.names import OUTBOUND, ClusterName
 from trierarch.envoy.outline import Discovery
-from trierarch.envoy.packing import pack, struct
 from trierarch.envoy.protocol_options import NO_CHECKS, PeerChecks, Version
 from trierarch.envoy.secret_references import WORKLOAD_CERTIFICATE, WORKLOAD_ROOTS, workload_secret
 from trierarch.envoy.upstream_user_tls import TLS_SOCKET, build_user_context, is_config_map, tls_parameters
+from trierarch.envoy.well_known_types import pack, struct
 from trierarch.push.model import PortProtocol, Resolution
 from trierarch.push.proxy import NO_FILES, ProxyType, SecretSource
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 from protocol.proto.envoy.config.route.v3 import RouteConfiguration, Vhds, VirtualHost
 from protocol.xds.resources import build_resource
 from trierarch.envoy.discovery import ads_source
-from trierarch.envoy.packing import encode
 from trierarch.envoy.route_configuration import build_route_configuration
 from trierarch.envoy.routes import is_for_one_host, plan_configuration, select_hosts, select_route_names
 from trierarch.envoy.types import route_configuration_of
 from trierarch.envoy.units import Joined
 from trierarch.envoy.virtual_hosts import virtual_host_field
+from trierarch.envoy.well_known_types import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

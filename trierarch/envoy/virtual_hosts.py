@@ -19,11 +19,11 @@ from protocol.proto.envoy.config.route.v3 import (
     VirtualHost,
 )
 from protocol.wire import length_delimited
-from trierarch.envoy.packing import duration, encode, pack
 from trierarch.envoy.route_action import RouteInputs, build_route
 from trierarch.envoy.route_hash import build_hash_policy
 from trierarch.envoy.route_retry import build_retry_policy
 from trierarch.envoy.stateful_session import STATEFUL_SESSION, build_session
+from trierarch.envoy.well_known_types import duration, encode, pack
 
 if TYPE_CHECKING:
     from protocol.proto.google.protobuf import Any

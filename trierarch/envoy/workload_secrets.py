@@ -15,9 +15,9 @@ from protocol.proto.envoy.extensions.transport_sockets.tls.v3 import (
     TlsCertificate,
 )
 from protocol.xds.resources import Part
-from trierarch.envoy.packing import encode_resource
 from trierarch.envoy.secret_references import WORKLOAD_CERTIFICATE, WORKLOAD_ROOTS
 from trierarch.envoy.types import SECRET
+from trierarch.envoy.well_known_types import encode_resource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Small conversions into the messages that every other message is made of: bytes, Any, Struct, Duration."""
+"""Small conversions into the well-known types that every other message is made of: bytes, Any, Struct, Duration."""
 
 from __future__ import annotations
 
