@@ -15,7 +15,7 @@ import timeit
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from common.google_cluster import build_google_cluster
 
@@ -149,7 +149,7 @@ def measure(operation: Callable[[], object]) -> float:
     return min(timer.repeat(5, count)) / count * 1e6
 
 
-def google_class(message: Message):  # noqa: ANN201  # xds-protos has no types
+def google_class(message: Message) -> Any:  # noqa: ANN401  # xds-protos has no types
     """The same message's class in xds-protos."""
     package, _, name = type_url(type(message)).removeprefix(PREFIX).rpartition(".")
     for module in ("cluster", "endpoint", "route", "discovery"):

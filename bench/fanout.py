@@ -18,6 +18,7 @@ import ssl
 import subprocess
 import sys
 import time
+from functools import cache, partial
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -154,6 +155,15 @@ def resident_kib() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
+@cache
+def server_context(pem: Path) -> ssl.SSLContext:
+    """One context for all connections."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    context.set_alpn_protocols(["h2"])
+    return context
+
+
 async def run_server(arguments: argparse.Namespace) -> int:
     """Serve, wait for all clients, push; how many budgets are missed."""
     streams: list[StreamPort] = []
@@ -165,12 +175,8 @@ async def run_server(arguments: argparse.Namespace) -> int:
             complete.set()
         await stream.receive()
 
-    context = None
-    if arguments.tls:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(arguments.tls)
-        context.set_alpn_protocols(["h2"])
-    server = Server({METHOD: keep}, Limits(keepalive_interval=3600), context, on_crash=print)
+    tls = partial(server_context, arguments.tls) if arguments.tls else None
+    server = Server({METHOD: keep}, Limits(keepalive_interval=3600), tls, on_crash=print)
     gc.freeze()
     gc.disable()
     async with trio.open_nursery() as nursery:

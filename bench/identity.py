@@ -30,13 +30,17 @@ from trierarch.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from actors.identity_messages import SigningRefused, ToAuthority
+    from actors.mailbox import Reply
+
 ROUNDS = 300
 RULE = IssuerRule(issuer="", audiences=("istio-ca",))
 
 
 async def issue(rounds: int) -> tuple[float, IssuedIdentity]:
     """Milliseconds of CPU for an identity from a running authority with an RSA key, and the last one."""
-    ready, mail = trio.Event(), Mailbox("authority")
+    mail: Mailbox[ToAuthority] = Mailbox("authority")
+    ready = trio.Event()
     ready.set()
     run = partial(
         authority.run,
@@ -46,17 +50,20 @@ async def issue(rounds: int) -> tuple[float, IssuedIdentity]:
         outlets=authority.Outlets(metrics=Metrics(), trust_domain=lambda: "cluster.local"),
         ready=ready,
     )
-    question = partial(IssueIdentity, identities=("spiffe://cluster.local/ns/shop/sa/web",))
     async with trio.open_nursery() as nursery:
         await nursery.start(run)
-        issued = await ask(mail, lambda reply: question(reply=reply))
+        issued = await ask(mail, _question)
         started = time.process_time()
         for _ in range(rounds):
-            issued = await ask(mail, lambda reply: question(reply=reply))
+            issued = await ask(mail, _question)
         spent = time.process_time() - started
         nursery.cancel_scope.cancel()
     assert isinstance(issued, IssuedIdentity)
     return spent * 1000 / rounds, issued
+
+
+def _question(reply: Reply[IssuedIdentity | SigningRefused]) -> IssueIdentity:
+    return IssueIdentity(identities=("spiffe://cluster.local/ns/shop/sa/web",), reply=reply)
 
 
 def each(rounds: int, work: Callable[[], object]) -> float:

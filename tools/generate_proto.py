@@ -150,13 +150,18 @@ def add_newer_field(file: FileDescriptorProto) -> None:
     if file.name not in NEWER:
         return
     path, name, number = NEWER[file.name]
-    messages = file.message_type
-    for part in path.split("."):
-        message = next(each for each in messages if each.name == part)
-        messages = message.nested_type
+    outermost, *nested = path.split(".")
+    message = find_message(file.message_type, outermost)
+    for part in nested:
+        message = find_message(message.nested_type, part)
     kind, label = FieldDescriptorProto.TYPE_MESSAGE, FieldDescriptorProto.LABEL_OPTIONAL
     message.field.add(name=name, number=number, type=kind, label=label, type_name=".google.protobuf.Duration")
     file.dependency.append(DURATION)
+
+
+def find_message(messages: Iterable[DescriptorProto], name: str) -> DescriptorProto:
+    """The message of that name, which has to be there."""
+    return next(each for each in messages if each.name == name)
 
 
 def forget_deprecation(messages: Iterable[DescriptorProto]) -> None:

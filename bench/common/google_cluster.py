@@ -1,5 +1,8 @@
 """The cluster of bench/codec.py by Google's library, which has no types."""
 
+# pyright: reportAttributeAccessIssue=false
+# its classes come into being when their module is imported
+
 from __future__ import annotations
 
 from typing import Any

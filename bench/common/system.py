@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from actors.mailbox import Mailbox
+    from actors.messages import ToIntake, ToSource
     from trierarch.config.objects import AnyObject
 
 SETTINGS = Settings(
@@ -164,9 +165,11 @@ class World:
 
     def __init__(self, services: int) -> None:
         self._objects = tuple(mesh(services))
-        self._intake: Mailbox | None = None
+        self._intake: Mailbox[ToIntake] | None = None
 
-    async def run(self, inbox: Mailbox, *, intake: Mailbox, task_status: trio.TaskStatus[None]) -> None:
+    async def run(
+        self, inbox: Mailbox[ToSource], *, intake: Mailbox[ToIntake], task_status: trio.TaskStatus[None]
+    ) -> None:
         """Tell everything whenever asked."""
         self._intake = intake
         task_status.started()

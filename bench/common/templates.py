@@ -45,7 +45,7 @@ def _render(pieces: _Pieces, numbers: Numbers) -> Iterator[str]:
             return
         loop = _RANGE.fullmatch(action)
         if loop is not None:
-            yield from _repeat(pieces, *loop.groups(), numbers)
+            yield from _repeat(pieces, loop[1], loop[2], numbers)
         elif action:
             yield str(_value(action, numbers))
 

@@ -44,7 +44,7 @@ def build_handler(name: str) -> type[BaseHTTPRequestHandler]:
             _, told, rest = self.headers.get("x-forwarded-client-cert", "").partition("URI=")
             return f" from {rest.partition(';')[0].partition(',')[0]}" if told else ""
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *_: object) -> None:  # noqa: A002  # its base has it so
             """Stay silent."""
 
     return Handler
