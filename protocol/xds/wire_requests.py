@@ -1,7 +1,7 @@
 """Discovery requests between their bytes and the small values of `protocol.xds.requests`.
 
 The codec does the work, with message classes of our own in which the Node is bytes: only the first request of a stream
-has one, and who wants to know it calls `decode_node`. Names are shared (`protocol.xds.names`), for thousands of streams
+has one, and it is for others to understand. Names are shared (`protocol.xds.names`), for thousands of streams
 name the same resources, and those that are known need no decoding. Malformed data is a `DecodeError`; a request with
 more names than anybody needs is refused; of texts that are kept for long only the beginning is read.
 """
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from protocol import wire
 from protocol.codec import decode, encode
 from protocol.errors import RemoteError
-from protocol.proto.envoy.config.core.v3 import Node
 from protocol.proto.google.rpc import Status
 from protocol.proto.trierarch.xds import DeltaFields, SotwFields
 from protocol.statuses import RESOURCE_EXHAUSTED
@@ -77,11 +76,6 @@ def decode_delta_request(data: bytes) -> DeltaRequest:
 def _declared(versions: Mapping[str, str]) -> dict[str, str]:
     """What a client says it holds, with the names that the process shares."""
     return dict(zip(share(versions), [each[:MOST_TEXT] for each in versions.values()], strict=True))
-
-
-def decode_node(data: bytes) -> Node:
-    """The Node of a request."""
-    return decode(Node, data)
 
 
 def encode_sotw_request(request: SotwRequest) -> bytes:

@@ -19,7 +19,7 @@ from trierarch.push.mesh import Mesh
 from trierarch.push.model import TrafficDistribution
 from trierarch.push.network_gateways import _node_selector
 from trierarch.push.port_protocols import select_protocol
-from trierarch.push.proxy import IPMode, parse_istio_version
+from trierarch.push.proxy import IPMode
 from trierarch.push.registries import service_of_kubernetes
 
 MODEL = "model/pilot__pkg__model__{}.json"
@@ -48,12 +48,6 @@ def test_short_names(row):
 def test_the_most_specific_host(row):
     """Of those that cover a host; exact names go first."""
     assert (most_specific_cover(row["needle"], set(row["in"])) or "") == row["want"]
-
-
-@rows(MODEL.format("context"), "Test_parseIstioVersion")
-def test_istio_versions(row):
-    """What cannot be read is the newest."""
-    assert parse_istio_version(row["args"]["ver"]) == tuple(row["want"][part] for part in ("major", "minor", "patch"))
 
 
 @rows(MODEL.format("service"), "TestParseSubsetKey")

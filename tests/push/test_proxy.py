@@ -8,14 +8,12 @@ from protocol.errors import RemoteError
 from trierarch.config.proxy_config import ConnectionSettings, ProxyHeaders, ServerHeader
 from trierarch.push.model import Locality
 from trierarch.push.proxy import (
-    NEWEST,
     Interception,
     IPMode,
     NodeInfo,
     ProxyType,
     SecretSource,
     build_proxy,
-    parse_istio_version,
 )
 
 ID = "sidecar~10.1.2.3~web-7d.shop~shop.svc.cluster.local"
@@ -132,20 +130,6 @@ def test_one_virtual_host_at_a_time_is_opted_into():
     """By metadata TRIERARCH_VHDS."""
     assert not proxy().capabilities.vhds
     assert proxy(TRIERARCH_VHDS="true").capabilities.vhds
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("1.32.0", (1, 32, 0)),
-        ("release-1.32", (1, 32, NEWEST)),
-        ("1.32-alpha.abc", (1, 32, NEWEST)),
-        ("unknown", (NEWEST, NEWEST, NEWEST)),
-    ],
-)
-def test_versions(text, expected):
-    """What cannot be read counts as the newest."""
-    assert parse_istio_version(text) == expected
 
 
 def test_defaults_of_the_caller():

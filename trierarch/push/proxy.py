@@ -5,7 +5,6 @@ Its place in the mesh (labels of its Pod, services that it serves, Sidecar) depe
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -150,20 +149,6 @@ class Proxy:
 
 ISTIO_EXTENSION = "istio.stats"
 """An extension that only Istio's own proxy has."""
-
-NEWEST = 65535
-"""Stands for a part of a version that cannot be read: whoever does not say is taken for the newest."""
-
-_VERSION = re.compile(r"(?:release-)?([1-9]+)\.([0-9]+)(?:\.([0-9]+))?")
-
-
-def parse_istio_version(text: str) -> tuple[int, int, int]:
-    """Major, minor and patch of a version such as 1.32.0 or release-1.32 (xds-server.md §4.5)."""
-    found = _VERSION.match(text)
-    if found is None:
-        return (NEWEST, NEWEST, NEWEST)
-    major, minor, patch = found.groups()
-    return (int(major), int(minor), NEWEST if patch is None else int(patch))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
