@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from trierarch.config import scalars
+from trierarch.config import labels, scalars
 from trierarch.identity.rules import IpNetwork, IssuerRule, parse_jwt_rule, parse_networks
 from trierarch.push.mesh import Features, KeyFetching
 
@@ -301,6 +301,27 @@ class Settings:
     )
     persistent_session: bool = setting(
         False, parse_bool, "stateful session filters", variable="PILOT_ENABLE_PERSISTENT_SESSION_FILTER"
+    )
+    session_cookie_label: str = setting(
+        labels.PERSISTENT_SESSION,
+        str,
+        "label of services whose sessions are kept by a cookie, and whose draining endpoints are sent; empty: none",
+        variable="PILOT_PERSISTENT_SESSION_LABEL",
+    )
+    session_header_label: str = setting(
+        labels.PERSISTENT_SESSION_HEADER,
+        str,
+        "label of services whose sessions are kept by a header; empty: none",
+        variable="PILOT_PERSISTENT_SESSION_HEADER_LABEL",
+    )
+    draining_label: str = setting(
+        labels.DRAINING, str, "label of workloads that are draining; empty: none", variable="PILOT_DRAINING_LABEL"
+    )
+    weigh_localities: bool = setting(
+        False,
+        parse_bool,
+        "choose among localities by their weights in every cluster, not only where a setting asks for it",
+        variable="ENABLE_LOCALITY_WEIGHTED_LB_CONFIG",
     )
     mongo_filter: bool = setting(
         True, parse_bool, "filters that count what MongoDB is asked", variable="PILOT_ENABLE_MONGO_FILTER"

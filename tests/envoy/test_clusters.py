@@ -426,6 +426,21 @@ def test_a_services_wish_for_near_endpoints_needs_no_outlier_detection():
     assert cluster["common_lb_config"] == {"healthy_panic_threshold": {}, "locality_weighted_lb_config": {}}
 
 
+@pytest.mark.parametrize(
+    ("balancer", "expected"),
+    [
+        (None, {"locality_weighted_lb_config": {}}),
+        (LoadBalancer(locality_lb_setting=FAILOVER), {"locality_weighted_lb_config": {}}),
+        (LoadBalancer(zone_aware_lb_setting=ZoneAwareLbSetting()), {"zone_aware_lb_config": {}}),
+    ],
+)
+def test_localities_may_count_by_weight_everywhere(balancer, expected):
+    """A switch of the control plane; a cluster that goes by zones goes on so, for Envoy knows one or the other."""
+    settings = mesh(features={"weigh_localities": True})
+    cluster = _cluster(TrafficPolicy(load_balancer=balancer), settings=settings)
+    assert cluster["common_lb_config"] == {"healthy_panic_threshold": {}} | expected
+
+
 # --- outlier detection -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("outlier", "expected"),
@@ -573,6 +588,8 @@ def test_sessions_outlive_draining():
     settings = mesh(features={"persistent_session": True})
     cluster = _cluster(None, settings=settings, labels={"istio.io/persistent-session": "cookie"})
     assert "DRAINING" in cluster["common_lb_config"]["override_host_status"]["statuses"]
+    other = _cluster(None, settings=settings, labels={"istio.io/persistent-session": ""})
+    assert "override_host_status" not in other["common_lb_config"]
 
 
 # --- fixed clusters and names ----------------------------------------------------------------------------------------

@@ -123,9 +123,8 @@ VALIDATED = [(name, SecretSource.NONE) for name in POLICIES] + [
 ]
 
 
-@pytest.mark.parametrize(("name", "secrets"), VALIDATED)
-def test_outbound_clusters_under_each_policy(name, secrets, tmp_path):
-    """Every kind of port and of resolution, with a subset, with and without certificates."""
+def _outbound(name, secrets=SecretSource.NONE, **features):
+    """Clusters of every kind of port and of resolution, with a subset, under the policy of that name."""
     web = service(ports=(HTTP, GRPC, TCP, DETECTED))
     bare = service("bare", ports=(TCP,), resolution=Resolution.PASSTHROUGH)
     api = external("api.example", ports=(HTTPS,))
@@ -137,12 +136,24 @@ def test_outbound_clusters_under_each_policy(name, secrets, tmp_path):
     endpoints = {each: [endpoint(each.hostname, **named)] for each in (api, raced)}
     tls = ClientTls(mode=ClientTlsMode.SIMPLE)
     policy = MeshOutboundTrafficPolicy(mode=MeshOutboundMode.ALLOW_ANY_DYNAMIC_DNS, tls=tls)
-    settings = mesh(outbound_traffic_policy=policy)
+    settings = mesh(features=features, outbound_traffic_policy=policy)
     key = outbound_key(capabilities=Capabilities(secrets=secrets))
     clusters = generated(
         CLUSTER, snapshot(services, endpoints, settings=settings), scope(services, rules), outbound=key
     )
-    assert _accepts(list(clusters.values()), tmp_path) == ""
+    return list(clusters.values())
+
+
+@pytest.mark.parametrize(("name", "secrets"), VALIDATED)
+def test_outbound_clusters_under_each_policy(name, secrets, tmp_path):
+    """With and without certificates."""
+    assert _accepts(_outbound(name, secrets), tmp_path) == ""
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_localities_may_count_by_weight_everywhere(name, tmp_path):
+    """Under each policy and in each kind of cluster."""
+    assert _accepts(_outbound(name, weigh_localities=True), tmp_path) == ""
 
 
 def test_inbound_clusters(tmp_path):

@@ -107,6 +107,9 @@ def test_endpoints_that_go_away_are_not_sent(health):
     assert _addresses(_web(endpoints)) == ["10.1.0.2"]
     kept = _web(endpoints, labels={"istio.io/persistent-session": "cookie"})
     assert _addresses(kept) == (["10.1.0.1", "10.1.0.2"] if health is Health.DRAINING else ["10.1.0.2"])
+    renamed = mesh(features={"session_cookie_label": "seat"})
+    assert _addresses(_web(endpoints, settings=renamed, labels={"seat": "cookie"})) == _addresses(kept)
+    assert _addresses(_web(endpoints, settings=renamed, labels={"istio.io/persistent-session": "c"})) == ["10.1.0.2"]
 
 
 @pytest.mark.parametrize(

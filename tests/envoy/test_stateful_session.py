@@ -35,6 +35,13 @@ def test_labels_ask_for_a_session(labels, expected):
     assert select_session(sticky(**labels), Features()) is None
 
 
+def test_the_labels_can_be_set():
+    """To others, or to none."""
+    features = Features(persistent_session=True, session_cookie_label="seat", session_header_label="")
+    assert select_session(sticky(seat="number:/shop"), features) == CookieSession("number", "/shop")
+    assert select_session(sticky(**{COOKIE: "seat", HEADER: "x-seat"}), features) is None
+
+
 def test_virtual_hosts_say_whose_sessions_are_kept():
     """Those of the services that ask for it, whoever routes for them; a host that is no service has none."""
     web, api, plain = sticky(**{COOKIE: "seat"}), sticky("api", **{HEADER: "x-seat"}), sticky("plain")

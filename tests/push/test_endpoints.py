@@ -87,6 +87,34 @@ def test_health(conditions, cookie, expected):
     assert endpoint.health is expected
 
 
+@pytest.mark.parametrize(
+    ("labels", "features", "expected"),
+    [
+        ("{istio.io/draining: 'true'}", Features(), Health.DRAINING),
+        ("{istio.io/draining: ''}", Features(), Health.HEALTHY),
+        ("{leaving: 'yes'}", Features(), Health.HEALTHY),
+        ("{leaving: 'yes'}", Features(draining_label="leaving"), Health.DRAINING),
+        ("{istio.io/draining: 'true'}", Features(draining_label="leaving"), Health.HEALTHY),
+        ("{istio.io/draining: 'true'}", Features(draining_label=""), Health.HEALTHY),
+    ],
+)
+def test_a_label_drains_a_workload(labels, features, expected):
+    """Whatever it says, if it says anything; which label that is can be set, and set to none (xds-server.md §9.3)."""
+    pod = f"Pod shop/web-1: {{metadata: {{labels: {labels}}}, status: {{podIP: 10.1.0.1, phase: Running}}}}"
+    (endpoint,) = endpoints(snapshot(SERVICE, SLICE, pod, settings=ContextSettings(features=features)))
+    assert endpoint.health is expected
+
+
+@pytest.mark.parametrize(("label", "expected"), [("seat", Health.DRAINING), ("", Health.TERMINATING)])
+def test_the_label_of_services_that_drain_can_be_set(label, expected):
+    """The same label that asks for sessions by cookie."""
+    service = "Service shop/web: {metadata: {labels: {seat: COOKIE}}, ports: [{name: http, port: 80}]}"
+    leaving = web_slice("[{addresses: [10.1.0.1], conditions: {ready: false}}]")
+    features = Features(session_cookie_label=label)
+    (endpoint,) = endpoints(snapshot(service, leaving, settings=ContextSettings(features=features)))
+    assert endpoint.health is expected
+
+
 def test_an_endpoint_waits_for_its_pod():
     """Withheld until the Pod that it names is known; one that names none is used as it is."""
     view = view_of(SERVICE, SLICE, web_slice("[{addresses: [10.1.0.2]}]", name="web-y"))

@@ -136,7 +136,7 @@ def _unusable(outline: ClusterOutline) -> frozenset[Health]:
     unusable = {Health.TERMINATING}
     if not outline.keep_unhealthy:
         unusable.add(Health.UNHEALTHY)
-    if labels.PERSISTENT_SESSION not in outline.service.labels:
+    if not outline.keep_draining:
         unusable.add(Health.DRAINING)
     return frozenset(unusable)
 

@@ -18,11 +18,18 @@ from protocol.proto.envoy.config.cluster.v3 import (
 )
 from protocol.proto.envoy.config.core.v3 import HealthStatus, HealthStatusSet, RuntimeDouble
 from protocol.proto.envoy.type.v3 import Percent
-from trierarch.config.destination_rule import ConsistentHash, LocalityLbSetting, Maglev, RingHash, SimpleLoadBalancer
+from trierarch.config.destination_rule import (
+    ConsistentHash,
+    LocalityLbSetting,
+    Maglev,
+    RingHash,
+    SimpleLoadBalancer,
+    ZoneAwareLbSetting,
+)
 from trierarch.envoy.well_known_types import duration
 
 if TYPE_CHECKING:
-    from trierarch.config.destination_rule import LoadBalancer, ZoneAwareLbSetting
+    from trierarch.config.destination_rule import LoadBalancer
     from trierarch.envoy.locality import Preference
     from trierarch.envoy.outline import ClusterOutline
 
@@ -95,21 +102,21 @@ def build_common_lb_config(outline: ClusterOutline) -> ClusterCommonLbConfig:
         common.healthy_panic_threshold = Percent(value=outline.panic_threshold)
     if outline.keeps_sessions:
         common.override_host_status = HealthStatusSet(statuses=list(SESSION_STATUSES))
-    if outline.preference is not None:
-        _set_locality(common, outline.preference, outline.has_outlier_detection)
+    preference = outline.preference
+    if preference is not None and isinstance(preference.setting, ZoneAwareLbSetting):
+        common.zone_aware_lb_config = _zone_aware(preference.setting)
+    elif outline.weigh_localities or _weighs_localities(preference, outline.has_outlier_detection):
+        common.locality_weighted_lb_config = ClusterCommonLbConfigLocalityWeightedLbConfig()
     return common
 
 
-def _set_locality(common: ClusterCommonLbConfig, preference: Preference, has_outlier_detection: bool) -> None:
+def _weighs_localities(preference: Preference | None, has_outlier_detection: bool) -> bool:
+    """Whether a setting asks for it: weights are stated, or groups to fail over to."""
+    if preference is None or not isinstance(preference.setting, LocalityLbSetting):
+        return False
     setting = preference.setting
-    if not isinstance(setting, LocalityLbSetting):
-        common.zone_aware_lb_config = _zone_aware(setting)
-    elif setting.distribute or _uses_failover(setting, preference.fails_over(has_outlier_detection)):
-        common.locality_weighted_lb_config = ClusterCommonLbConfigLocalityWeightedLbConfig()
-
-
-def _uses_failover(setting: LocalityLbSetting, effective: bool) -> bool:
-    return effective and bool(setting.failover or setting.failover_priority)
+    fails_over = preference.fails_over(has_outlier_detection) and (setting.failover or setting.failover_priority)
+    return bool(setting.distribute or fails_over)
 
 
 def _zone_aware(setting: ZoneAwareLbSetting) -> ClusterCommonLbConfigZoneAwareLbConfig:

@@ -10,7 +10,6 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from trierarch.config import labels
 from trierarch.config.destination_rule import ClientTlsMode, SimpleLoadBalancer
 from trierarch.envoy.locality import READS_NOTHING, Preference, Reads, preference_in_force
 from trierarch.envoy.names import outbound_cluster
@@ -20,11 +19,10 @@ from trierarch.push.traffic import EffectivePolicy, MergedRule, effective_policy
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trierarch.push.mesh import Mesh
+    from trierarch.push.mesh import Features, Mesh
     from trierarch.push.model import Service, ServicePort
 
 _REMEMBERED = 65536
-_SESSION_LABELS = frozenset({labels.PERSISTENT_SESSION, labels.PERSISTENT_SESSION_HEADER})
 
 
 class Discovery(Enum):
@@ -49,6 +47,7 @@ class ClusterOutline:
     `reads`: what of a client its endpoints depend on; `has_user_tls`: a rule sets a TLS mode not the mesh's own;
     `panic_threshold`: percent of healthy endpoints under which Envoy uses them all, None to leave it to Envoy.
     `keeps_sessions`: a session stays with its endpoint though that is draining (networking.md §2.13).
+    `keep_draining`: Envoy is told of draining endpoints; `weigh_localities`: localities count by weight in any case.
     """
 
     name: str
@@ -63,8 +62,10 @@ class ClusterOutline:
     reads: Reads
     has_user_tls: bool
     keep_unhealthy: bool
+    keep_draining: bool
     panic_threshold: int | None
     keeps_sessions: bool
+    weigh_localities: bool
 
     @property
     def has_outlier_detection(self) -> bool:
@@ -160,8 +161,10 @@ def _outline_one(
         reads=preference.reads(policy.outlier_detection is not None) if preference is not None else READS_NOTHING,
         has_user_tls=policy.tls is not None and policy.tls.mode is not ClientTlsMode.ISTIO_MUTUAL,
         keep_unhealthy=_keeps_unhealthy(service, policy, mesh),
+        keep_draining=bool(service.labels.get(mesh.features.session_cookie_label)),
         panic_threshold=_panic_threshold(service, policy, mesh),
-        keeps_sessions=mesh.features.persistent_session and not _SESSION_LABELS.isdisjoint(service.labels),
+        keeps_sessions=_keeps_sessions(service, mesh.features),
+        weigh_localities=mesh.features.weigh_localities,
     )
 
 
@@ -170,6 +173,11 @@ def _keeps_unhealthy(service: Service, policy: EffectivePolicy, mesh: Mesh) -> b
     if mesh.features.send_unhealthy or service.traffic_distribution is not TrafficDistribution.ANY:
         return True
     return mesh.features.auto_send_unhealthy and _min_health(policy) <= 0
+
+
+def _keeps_sessions(service: Service, features: Features) -> bool:
+    asking = (features.session_cookie_label, features.session_header_label)
+    return features.persistent_session and any(map(service.labels.get, asking))
 
 
 def _panic_threshold(service: Service, policy: EffectivePolicy, mesh: Mesh) -> int | None:

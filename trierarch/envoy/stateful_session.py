@@ -13,7 +13,6 @@ from protocol.proto.envoy.extensions.filters.http.stateful_session.v3 import Sta
 from protocol.proto.envoy.extensions.http.stateful_session.cookie.v3 import CookieBasedSessionState
 from protocol.proto.envoy.extensions.http.stateful_session.header.v3 import HeaderBasedSessionState
 from protocol.proto.envoy.type.http.v3 import Cookie
-from trierarch.config import labels
 from trierarch.envoy.well_known_types import pack
 
 if TYPE_CHECKING:
@@ -46,10 +45,10 @@ def select_session(service: Service, features: Features) -> Session | None:
     """What a service's labels ask for: `COOKIE[:PATH]`, or else a header. None: no sessions, or they are off."""
     if not features.persistent_session:
         return None
-    if cookie := service.labels.get(labels.PERSISTENT_SESSION):
+    if cookie := service.labels.get(features.session_cookie_label):
         name, colon, path = cookie.partition(":")
         return CookieSession(name, path if colon else "/")
-    header = service.labels.get(labels.PERSISTENT_SESSION_HEADER)
+    header = service.labels.get(features.session_header_label)
     return HeaderSession(header) if header else None
 
 

@@ -122,9 +122,10 @@ def endpoints_of(sources: EndpointSources, workloads: Workloads) -> Iterator[End
 def _of_slices(sources: EndpointSources, workloads: Workloads) -> Iterable[Endpoint]:
     """Endpoints that slices list. An address and port name that overlapping slices list twice is one endpoint."""
     definitions = {service.key.cluster: service for service in sources.definitions.kubernetes}
+    session_label = sources.mesh.features.session_cookie_label
     found: dict[tuple[str, str, str], Endpoint] = {}
     for listed in _listed(sources):
-        drains = names.PERSISTENT_SESSION in definitions[listed.key.cluster].labels
+        drains = bool(definitions[listed.key.cluster].labels.get(session_label))
         for endpoint in _of_slice(listed, sources, workloads, drains=drains):
             found.setdefault((endpoint.cluster, endpoint.addresses[0], endpoint.port_name), endpoint)
     return found.values()
@@ -203,8 +204,8 @@ def _endpoint(
 
 
 def _unless_draining(health: Health, instance: WorkloadInstance) -> Health:
-    """A label takes a workload out of use while it still answers; what terminates is past that (xds-server.md §9.3)."""
-    return Health.DRAINING if instance.labels.get(names.DRAINING) and health is not Health.TERMINATING else health
+    """What terminates is past draining (xds-server.md §9.3)."""
+    return Health.DRAINING if instance.draining and health is not Health.TERMINATING else health
 
 
 def _bare_endpoint(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from trierarch.config import labels
 from trierarch.config.mesh_config import MeshConfig
 from trierarch.config.mesh_networks import MeshNetworks
 
@@ -28,7 +29,7 @@ class KeyFetching(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """Switches of the control plane that change what is generated (networking.md §0.3)."""
+    """Switches of the control plane that change what is generated (networking.md §0.3). A label "" is none."""
 
     send_unhealthy: bool = False
     auto_send_unhealthy: bool = True
@@ -40,6 +41,10 @@ class Features:
     tls_on_sidecar_ingress: bool = False
     sidecar_use_remote_address: bool = False
     persistent_session: bool = False
+    session_cookie_label: str = labels.PERSISTENT_SESSION
+    session_header_label: str = labels.PERSISTENT_SESSION_HEADER
+    draining_label: str = labels.DRAINING
+    weigh_localities: bool = False
     mongo_filter: bool = True
     redis_filter: bool = False
     mysql_filter: bool = False

@@ -45,7 +45,7 @@ class WorkloadInstance:
     """A workload: a Pod or a WorkloadEntry. `labels` are its own, `all_labels` with those of its place added.
 
     `service_account` is a SPIFFE identity or "". `ports` maps names of its ports to numbers. `ready`: it may be
-    selected by a ServiceEntry. `weight` 0 is unset.
+    selected by a ServiceEntry. `draining`: a label takes it out of use while it still answers. `weight` 0 is unset.
     """
 
     key: ObjectKey
@@ -57,6 +57,7 @@ class WorkloadInstance:
     tls_mode: str
     workload_name: str
     ready: bool
+    draining: bool = False
     locality: Locality = NOWHERE
     ports: Mapping[str, int] = field(default_factory=dict)
     node_name: str = ""
@@ -203,11 +204,16 @@ def _pod_instance(inputs: PodInputs) -> WorkloadInstance | None:
         tls_mode=pod.labels.get(names.TLS_MODE, names.TLS_MODE_DISABLED),
         workload_name=_workload_name(pod),
         ready=any(condition.type == "Ready" and condition.status == "True" for condition in spec.conditions),
+        draining=_is_draining(pod.labels, mesh),
         ports=_container_ports(spec),
         node_name=spec.node_name,
         host_name=spec.hostname,
         subdomain=spec.subdomain,
     )
+
+
+def _is_draining(labels: Mapping[str, str], mesh: Mesh) -> bool:
+    return bool(labels.get(mesh.features.draining_label))
 
 
 def _container_ports(pod: Pod) -> dict[str, int]:
@@ -282,6 +288,7 @@ def instance_of_workload(
         tls_mode=labels.get(names.TLS_MODE) or tls_mode,
         workload_name=key.name,
         ready=ready,
+        draining=_is_draining(labels, mesh),
         ports=workload.ports,
         weight=workload.weight,
     )
