@@ -75,3 +75,62 @@ def test_a_kind_that_is_not_understood_is_named(folder):
     code, output = run(folder(a=GOOD + "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n"))
     assert code == 0
     assert "apps/v1 Deployment: this kind is not understood" in output
+
+
+WEB = """\
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {ports: [{name: http, port: 80}]}
+"""
+ROUTE = """\
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web, namespace: shop}
+spec: {hosts: [web.example], http: [{route: [{destination: {host: web}}]}]}
+"""
+ASKING = """\
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: asking, namespace: shop}
+spec: {action: CUSTOM, provider: {name: opa}, rules: [{}]}
+"""
+TOKENS = """\
+apiVersion: security.istio.io/v1
+kind: RequestAuthentication
+metadata: {name: tokens, namespace: shop}
+spec: {jwtRules: [{issuer: "https://issuer.example"}, {issuer: a, jwksUri: "https://issuer.example/keys"}]}
+"""
+
+
+def test_what_only_the_whole_mesh_shows_is_told_too(folder):
+    """With object, path and reason; all paths are one mesh. It is a warning: the object is in force."""
+    path = folder(web=WEB, route=ROUTE)
+    code, output = run(path / "route.yaml")
+    assert code == 0
+    assert "route.yaml:1: warning: VirtualService/shop/web spec.http[0].route[0].destination.host: no service" in output
+    assert run(path / "route.yaml", "--strict")[0] == 1
+    assert run(path / "route.yaml", path / "web.yaml", "--strict") == (0, "good objects: 1\ngood objects: 1\n")
+    (finding,) = json.loads(run(path / "route.yaml", "-o", "json")[1])
+    assert (finding["object"], finding["level"]) == ("VirtualService/shop/web", "warning")
+
+
+def test_the_mesh_may_have_another_domain_and_a_configuration(folder):
+    """Given as they are to `serve`; the file is checked like any other."""
+    path = folder(web=WEB, route=ROUTE.replace("host: web", "host: web.shop.svc.mesh.example"), asking=ASKING)
+    mesh = path / "mesh.txt"
+    mesh.write_text(
+        "extensionProviders: [{name: opa, envoyExtAuthzGrpc: {service: web.shop.svc.mesh.example, port: 80}}]"
+    )
+    code, output = run(path, "--strict")
+    assert code == 1
+    assert "VirtualService/shop/web" in output
+    assert "AuthorizationPolicy/shop/asking spec.provider.name" in output
+    assert run(path, "--strict", "--mesh-config", mesh, "--domain", "mesh.example")[0] == 0
+    mesh.write_text("accessLogEncoding: 7")
+    assert run(path, "--mesh-config", mesh)[0] == 1
+
+
+def test_keys_that_nobody_has_fetched_are_no_finding(folder):
+    """Files cannot mend that, and nothing is fetched to check them."""
+    assert run(folder(tokens=TOKENS), "--strict") == (0, "good objects: 1\n")

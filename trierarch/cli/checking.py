@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trierarch.config.admission import Admitted
 from trierarch.config.findings import Rejected
 from trierarch.config.folder import Folder, FolderState, is_config_path, update_folder
+from trierarch.config.key_sets import NOBODYS_KEYS, KeySet, build_key_set
+from trierarch.config.mesh_files import read_mesh_config
+from trierarch.config.objects import Origin
+from trierarch.config.store import ConfigView
+from trierarch.push.mesh import ContextSettings
+from trierarch.push.processors import build_push_context
 from trierarch.push.steps import run_steps
 
 if TYPE_CHECKING:
@@ -14,13 +21,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trierarch.config.findings import Finding
+    from trierarch.config.objects import AnyObject
+
+CLUSTER = "Kubernetes"
+"""What a cluster is called that has no name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What was found in some files: how many objects are fine, and what is said about the others."""
+    """What was found in some files: the objects that are fine, and what is said of them and of the others."""
 
-    objects: int
+    objects: tuple[AnyObject, ...]
     findings: tuple[Finding, ...]
     unknown_kinds: tuple[str, ...]
 
@@ -39,10 +50,29 @@ def check_path(path: Path) -> Checked:
     """Check a file, or all configuration files below a folder. Raises OSError for what cannot be read."""
     root = path if path.is_dir() else path.parent
     contents = {str(each.relative_to(root)): each.read_bytes() for each in _files(path)}
-    steps = update_folder(Folder(source=str(root), cluster="Kubernetes"), FolderState(), contents)
+    steps = update_folder(Folder(source=str(root), cluster=CLUSTER), FolderState(), contents)
     state, change = run_steps(steps)
     kinds = tuple(f"{unknown.api_version} {unknown.kind}" for unknown in change.unknown_kinds)
-    return Checked(objects=len(state.objects), findings=state.findings, unknown_kinds=kinds)
+    return Checked(objects=tuple(state.objects.values()), findings=state.findings, unknown_kinds=kinds)
+
+
+def check_mesh_config(path: Path) -> Checked:
+    """Check a file with MeshConfig. Raises OSError if it cannot be read."""
+    verdict = read_mesh_config(path.read_bytes(), Origin(source=str(path.parent), path=path.name, line=1), CLUSTER)
+    objects = (verdict.object,) if isinstance(verdict, Admitted) else ()
+    return Checked(objects=objects, findings=verdict.findings, unknown_kinds=())
+
+
+def check_together(objects: Iterable[AnyObject], *, domain: str) -> tuple[Finding, ...]:
+    """What only a mesh of all these objects shows, such as a route to a host that nobody serves.
+
+    Keys of token issuers are not fetched for it: that they are not there yet is not for the files to mend.
+    """
+    view, _ = ConfigView().apply(objects)
+    settings = ContextSettings(cluster=CLUSTER, domain=domain)
+    first = run_steps(build_push_context(view, settings, None, 1))
+    keys = [build_key_set(each, KeySet(NOBODYS_KEYS), "") for each in first.request_authentications.pending]
+    return run_steps(build_push_context(view.apply(keys)[0], settings, first, 2)).findings
 
 
 def _files(path: Path) -> Iterable[Path]:
