@@ -23,8 +23,9 @@ class Flag(asyncio.Event):
 
     def set(self) -> None:
         """Wake every waiter."""
-        self._is_set = True
-        self._waiting.unpark_all()
+        if not self._is_set:  # else nobody waits
+            self._is_set = True
+            self._waiting.unpark_all()
 
     def nudge(self) -> None:
         """Wake every waiter without setting the flag: what it waits for may be pointless by now."""

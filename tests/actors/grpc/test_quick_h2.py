@@ -2,6 +2,8 @@
 
 from itertools import product
 
+import pytest
+from h2.events import WindowUpdated
 from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes
 from hpack import Encoder
@@ -126,12 +128,15 @@ def cut(arrived, draw):
 
 
 def outcome(h2, step):
-    """What comes of bytes that arrive, or of what is done; and what is to be sent then."""
+    """What comes of bytes that arrive, or of what is done; and what is to be sent then. Whether one is told of windows
+    that were open already is left to either.
+    """
     try:
         done = h2.receive_data(step) if isinstance(step, bytes) else step(h2)
     except (ProtocolError, KeyError) as error:
         return type(error), str(error), h2.data_to_send()
-    events = [(repr(event), getattr(event, "data", b"")) for event in done or ()]
+    told = [event for event in done or () if not isinstance(event, WindowUpdated)]
+    events = [(repr(event), getattr(event, "data", b"")) for event in told]
     return events, h2.data_to_send()
 
 
@@ -145,13 +150,25 @@ def state(h2):
 
 
 def test_common_frames_do_not_reach_h2s_buffer(monkeypatch):
-    """WINDOW_UPDATEs and the DATA of open streams go the short way: it is not there for nothing."""
+    """WINDOW_UPDATEs, PINGs and the DATA of open streams go the short way: it is not there for nothing."""
     connection = greeted(QuickH2Connection)
     monkeypatch.setattr(type(connection.incoming_buffer), "add_data", None)
-    read = window_update(0, 9) + data(1, 100) + window_update(1, 9) + data(3, 0)
-    assert [type(event).__name__ for event in connection.receive_data(read)] == [
-        "WindowUpdated",
-        "DataReceived",
-        "WindowUpdated",
-        "DataReceived",
-    ]
+    ping = PingFrame(0, b"12345678").serialize()
+    read = window_update(0, 9) + data(1, 100) + window_update(1, 9) + data(3, 0) + ping
+    assert kinds(connection.receive_data(read)) == ["DataReceived", "DataReceived", "PingReceived"]
+
+
+@pytest.mark.parametrize("stream_id", [0, 1])
+def test_a_window_that_was_closed_is_news(stream_id):
+    """Whoever waits for it is told, but only while it has no room: when there was some, nobody had to wait."""
+    connection = greeted(QuickH2Connection)
+    window = connection.streams[stream_id] if stream_id else connection
+    window.outbound_flow_control_window = -5
+    for opened in (["WindowUpdated"], ["WindowUpdated"], []):
+        assert kinds(connection.receive_data(window_update(stream_id, 5))) == opened
+    assert window.outbound_flow_control_window == 10
+
+
+def kinds(events):
+    """The names of their classes."""
+    return [type(event).__name__ for event in events]
