@@ -58,11 +58,13 @@ class DataFrames:
         Stops early at `MAX_PIECES` pieces, but never within a frame.
         """
         pieces: list[Piece] = []
-        unused = min(limit, self.remaining)
-        size = unused
+        unused = size = min(limit, self.remaining)
+        header = data_frame_header(self._stream_id, max_frame_size)
         while unused and len(pieces) < MAX_PIECES:
             length = min(unused, max_frame_size)
-            pieces.append(data_frame_header(self._stream_id, length))
+            if length < max_frame_size:
+                header = data_frame_header(self._stream_id, length)
+            pieces.append(header)
             self._take(length, pieces)
             unused -= length
         size -= unused
@@ -71,13 +73,15 @@ class DataFrames:
 
     def _take(self, length: int, pieces: list[Piece]) -> None:
         """Move `length` bytes from the buffers to `pieces`: whole buffers as they are, parts as slices."""
-        while length:
-            piece = self._rest or next(self._buffers)
-            if len(piece) > length:
-                view = memoryview(piece)
-                piece, self._rest = view[:length], view[length:]
-            else:
-                self._rest = b""
+        piece = self._rest
+        while len(piece) < length:
             if piece:
                 pieces.append(piece)
                 length -= len(piece)
+            piece = next(self._buffers)
+        if len(piece) > length:
+            view = memoryview(piece)
+            piece, self._rest = view[:length], view[length:]
+        else:
+            self._rest = b""
+        pieces.append(piece)
