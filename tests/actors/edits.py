@@ -1,8 +1,12 @@
-"""Random edits of the mesh in `tests.actors.meshes`: each takes the mesh and the dice."""
+"""Random edits of the mesh in `tests.actors.meshes`: each takes the mesh and the dice. The last ones are about what is
+looked up, fetched or renewed: they need somebody `outside` of the mesh.
+"""
 
 from __future__ import annotations
 
-from tests.actors.meshes import routing
+from tests.actors.meshes import gateway, issuer, routing
+
+HOSTS = ("east.example", "west.example", "north.example")
 
 
 def edit_routing(mesh, dice):
@@ -50,3 +54,29 @@ def edit_sidecars(mesh, dice):
     else:
         hosts = dice.choice(['"./*"', '"./*", "bank/*"', '"~/*"'])
         mesh.edit(f"Sidecar shop/default: {{egress: [{{hosts: [{hosts}]}}]}}")
+
+
+def edit_gateway(mesh, dice):
+    """A gateway to another network is known by another name, or there is none."""
+    if dice.random() < 0.2:
+        mesh.edit("MeshNetworks mesh: {}")
+    else:
+        mesh.edit(gateway(dice.choice(HOSTS)))
+
+
+def edit_issuer(mesh, dice):
+    """Tokens of somebody else are good, or nobody's are looked at."""
+    if dice.random() < 0.2:
+        mesh.delete("RequestAuthentication", "shop/web")
+    else:
+        mesh.edit(issuer(dice.choice(HOSTS)))
+
+
+def change_answers(mesh, dice):
+    """Names stand for other addresses, and issuers have other keys."""
+    mesh.outside.change()
+
+
+def age_root(mesh, dice):
+    """The authority's own root is due to be renewed."""
+    mesh.outside.age()

@@ -25,3 +25,31 @@ def routing(seconds: int) -> str:
     """The VirtualService of `web`, with a timeout."""
     http = f"[{{route: [{{destination: {{host: web}}}}], timeout: {seconds}s}}]"
     return f"VirtualService shop/web: {{hosts: [web], http: {http}}}"
+
+
+BEYOND = """
+Service shop/far: {ports: [{name: http, port: 80}], selector: {app: far}, clusterIP: 10.96.0.9}
+Pod shop/far-1:
+  metadata: {labels: {app: far, security.istio.io/tlsMode: istio}}
+  containers: [{name: app}]
+  status: {phase: Running, podIP: 10.9.0.1}
+EndpointSlice shop/far-1:
+  metadata: {labels: {kubernetes.io/service-name: far}}
+  addressType: IPv4
+  ports: [{name: http, port: 8080}]
+  endpoints: [{addresses: [10.9.0.1], conditions: {ready: true}, targetRef: {kind: Pod, name: far-1, namespace: shop}}]
+"""
+"""A service besides, whose only workload is in the network that `gateway` is the way to."""
+
+
+def gateway(name: str) -> str:
+    """The networks: one behind a gateway of this name."""
+    far = f"{{endpoints: [{{fromCidr: 10.9.0.0/16}}], gateways: [{{address: {name}, port: 15443}}]}}"
+    return f"MeshNetworks mesh: {{networks: {{far: {far}}}}}"
+
+
+def issuer(host: str) -> str:
+    """The workloads of `web` understand the tokens of somebody who has keys at this host."""
+    return f"""
+        RequestAuthentication shop/web: {{jwtRules: [{{issuer: {host}, jwksUri: "https://{host}/keys"}}]}}
+    """

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from actors.descriptions import ConnectionDescription
     from actors.messages import ToSource
     from protocol.xds.resources import ResourceSet
+    from tests.actors.outside import Outside
     from trierarch.config.findings import Finding
     from trierarch.push.status import PushRecord
 
@@ -131,6 +132,8 @@ class Mesh:
     system: supervisor.System
     envoys: list[FakeEnvoy]
     nursery: trio.Nursery
+    outside: Outside | None = None
+    """Who answers what sources look up, if anybody does."""
     records: list[PushRecord] = field(default_factory=list)
     """Every record that reached the journal's mailbox, also while no journal was there to take it."""
 
@@ -168,7 +171,7 @@ class Mesh:
 
     def expected(self, envoy: FakeEnvoy) -> dict[str, dict[str, bytes]]:
         """What an Envoy should have: by type and name, built without any actor."""
-        sets = fresh_sets(self.world.objects.values(), envoy.node)
+        sets = fresh_sets(self.world.objects.values(), envoy.node, self.outside)
         clusters, listeners = _bodies(sets[types.CLUSTER]), _bodies(sets[types.LISTENER])
         wanted_endpoints = {name for key, body in clusters.items() for name in endpoints_of(key, body)}
         wanted_routes = {name for key, body in listeners.items() for name in routes_of(key, body)}
@@ -198,9 +201,12 @@ class Mesh:
         return f"connection-{newest.rpartition('-')[2]}"
 
 
-def fresh_sets(world: Iterable, node: bytes) -> dict[str, ResourceSet]:
-    """All resources for a node, by type URL, built from nothing."""
-    context = built(view_of(*world), settings=context_settings(SETTINGS))
+def fresh_sets(world: Iterable, node: bytes, outside: Outside | None = None) -> dict[str, ResourceSet]:
+    """All resources for a node, by type URL, built from nothing; what is wanted from outside is there already."""
+    settings = context_settings(SETTINGS)
+    context = built(view_of(*world), settings=settings)
+    if outside is not None and (finds := outside.finds(context)):
+        context = built(view_of(*world, *finds), settings=settings)
     proxy = decode_proxy(node, CLUSTER)
     view, scope, memo, parts = view_in(proxy, context), scope_of(proxy, context), Memo(100_000), PartCache()
     return {url: run_steps(generate(view, scope, context, url, memo, parts)) for url in PARTS}
@@ -228,6 +234,7 @@ async def start_mesh(
     *,
     envoys: Iterable[FakeEnvoy] = (),
     settings: Settings = SETTINGS,
+    outside: Outside | None = None,
     patient: bool = False,
 ) -> Mesh:
     """Start everything and wait until every Envoy is served. `patient`: no restart is one too many."""
@@ -237,7 +244,19 @@ async def start_mesh(
     if patient:
         system = replace(system, tree=_patient(system.tree))
     system = replace(system, tree=without_ports(system.tree))
-    mesh = Mesh(world=world, system=system, envoys=list(envoys), nursery=nursery)
+    return await start_system(nursery, world, system, envoys=envoys, outside=outside)
+
+
+async def start_system(
+    nursery: trio.Nursery,
+    world: World,
+    system: supervisor.System,
+    *,
+    envoys: Iterable[FakeEnvoy],
+    outside: Outside | None = None,
+) -> Mesh:
+    """Start a system that reads this world, with whatever ports it has, and wait until every Envoy is served."""
+    mesh = Mesh(world=world, system=system, envoys=list(envoys), nursery=nursery, outside=outside)
     _overhear(system.shared.mail.journal, mesh.records)
     await nursery.start(supervisor.run, system)
     for envoy in mesh.envoys:

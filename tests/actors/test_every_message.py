@@ -5,7 +5,8 @@ Whoever dies over whatever: every edit arrives everywhere and is told of as a ca
 
 from __future__ import annotations
 
-from itertools import cycle, islice
+from dataclasses import replace
+from itertools import chain, cycle, islice, repeat
 from random import Random
 
 import pytest
@@ -14,19 +15,41 @@ from structlog.testing import capture_logs
 
 import supervisor
 from actors import dns_source, jwks_source
-from tests.actors.edits import edit_endpoints, edit_labels, edit_routing, edit_services, edit_sidecars
+from tests.actors.edits import (
+    age_root,
+    change_answers,
+    edit_endpoints,
+    edit_gateway,
+    edit_issuer,
+    edit_labels,
+    edit_routing,
+    edit_services,
+    edit_sidecars,
+)
 from tests.actors.fake_stream import FakeEnvoy
-from tests.actors.meshes import SHOP
+from tests.actors.meshes import BEYOND, SHOP
+from tests.actors.outside import Outside
 from tests.actors.striking import CONNECTION, open_ambush
 from tests.actors.system import SOURCE, WITH_IDENTITIES, World, run_seeded, start_mesh, without_ports
-from tests.actors.traces import check_causes, check_secrets, check_traces, no_actor_failed
+from tests.actors.traces import check_causes, check_secrets, check_serving, check_traces, no_actor_failed
 
 MESSAGES = 50
 QUICK = (7,)
 """The messages at which actors are killed in the fast tests too."""
 
-EDITS = (edit_routing, edit_endpoints, edit_routing, edit_services, edit_labels, edit_routing, edit_sidecars)
-MOST_EDITS = 60
+SETTINGS = replace(WITH_IDENTITIES, root_check_interval=20.0, jwks_refresh=10.0)
+"""What changes outside of the mesh is noticed before everything has come to rest."""
+
+EDITS = (
+    edit_routing, edit_endpoints, edit_issuer, edit_services, edit_gateway,
+    edit_labels, change_answers, edit_routing, age_root, edit_sidecars,
+)  # fmt: skip
+OWN_EDITS = {dns_source.NAME: edit_gateway, jwks_source.NAME: edit_issuer, "certificate_rotor": age_root}
+"""For whoever gets a message only with some of these: every second edit is one."""
+OWN_SETTINGS = {"certificate_rotor": replace(SETTINGS, root_check_interval=0.1)}
+"""Each of its edits is noticed at once. For the authority itself to look so often would be most of its messages."""
+
+MOST_EDITS = 120
 AFTERWARDS = 5
 """Edits after the death."""
 
@@ -43,16 +66,10 @@ def actors_of(spec):
     return [spec.name] if children is None else [name for child in children for name in actors_of(child)]
 
 
-SELDOM_TOLD = frozenset({dns_source.NAME, jwks_source.NAME, "certificate_rotor"})
-"""Who gets a message only when something else is wanted from outside, or when the authority is another one: in this
-stream of edits their first message is their last. Their own tests kill them at others.
-"""
-
-
 def find_actors():
     """Whoever is in the tree and is not a port, and a connection."""
     source = supervisor.SourceSpec(name=SOURCE, start=World("").run)
-    tree = without_ports(supervisor.build_system(WITH_IDENTITIES, (source,)).tree)
+    tree = without_ports(supervisor.build_system(SETTINGS, (source,)).tree)
     return (*actors_of(tree), CONNECTION)
 
 
@@ -61,7 +78,7 @@ def moments():
     return [
         pytest.param(actor, number, marks=() if number in QUICK else pytest.mark.slow)
         for actor in find_actors()
-        for number in range(1, 2 if actor in SELDOM_TOLD else MESSAGES + 1)
+        for number in range(1, MESSAGES + 1)
     ]
 
 
@@ -75,14 +92,17 @@ async def play(actor, number):
         FakeEnvoy("vault-1.bank", "10.1.0.3", delta=True, account="vault"),
         FakeEnvoy("guest-1.bank", "10.1.0.4", delta=False, account="guest"),
     )
-    with open_ambush(actor, number, number % DELAYS) as ambush, capture_logs() as lines:
+    outside, settings = Outside(), OWN_SETTINGS.get(actor, SETTINGS)
+    with outside.answering(), open_ambush(actor, number, number % DELAYS) as ambush, capture_logs() as lines:
         async with trio.open_nursery() as nursery:
-            mesh = await start_mesh(nursery, SHOP, envoys=(*staying, *passing), settings=WITH_IDENTITIES)
-            await edit_until_struck(mesh, ambush, passing, Random(number))
+            envoys = (*staying, *passing)
+            mesh = await start_mesh(nursery, SHOP + BEYOND, envoys=envoys, settings=settings, outside=outside)
+            await edit_until_struck(mesh, ambush, edits_for(actor), passing, Random(number))
             await mesh.settle()
             assert ambush.struck
             mesh.check()
             await check_secrets(mesh)
+            await check_serving(mesh)
             check_traces(mesh)
             check_unnoticed(mesh, actor, staying)
             check_causes(mesh, lines, [envoy for envoy in staying if envoy.streams == 1])
@@ -90,11 +110,16 @@ async def play(actor, number):
     assert no_actor_failed(lines)
 
 
-async def edit_until_struck(mesh, ambush, passing, dice):
+def edits_for(actor):
+    """The edits during which an actor dies, for ever."""
+    own = OWN_EDITS.get(actor)
+    return chain.from_iterable(zip(repeat(own), cycle(EDITS), strict=False)) if own else cycle(EDITS)
+
+
+async def edit_until_struck(mesh, ambush, edits, passing, dice):
     """Edit after edit, and with each a client loses its stream."""
-    steps = zip(cycle(EDITS), cycle(passing), strict=True)
     left = AFTERWARDS
-    for edit, guest in islice(steps, MOST_EDITS):
+    for edit, guest in islice(zip(edits, cycle(passing), strict=False), MOST_EDITS):
         edit(mesh, dice)
         guest.drop()
         await trio.sleep(PAUSE)

@@ -45,6 +45,15 @@ async def check_secrets(mesh):
             assert tuple(names.get_values_for_type(UniformResourceIdentifier)) == envoy.caller.identities
 
 
+async def check_serving(mesh):
+    """The secure port is served with a certificate of the newest authority."""
+    news = await ask(mesh.system.shared.mail.authority, lambda reply: RootsAsked(reply=reply))
+    newest = mesh.outside.served[-1]
+    assert newest.roots == news.roots_pem
+    leaf, *_ = load_pem_x509_certificates(newest.chain)
+    leaf.verify_directly_issued_by(load_pem_x509_certificates(news.roots_pem)[0])
+
+
 def no_actor_failed(lines):
     """Whether nobody crashed by itself or did not end when told to, as these lines tell."""
     return not [line for line in lines if line["event"] in {"child_crashed", "shutdown_overdue"}]
