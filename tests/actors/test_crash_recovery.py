@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from actors.messages import BuildSnapshot, GenerateEach, PushTo, SnapshotBuilt
+from actors.messages import BuildSnapshot, ConfigChanged, GenerateEach, PushTo, SnapshotBuilt
 from tests.actors.fake_stream import FakeEnvoy
 from tests.actors.meshes import SHOP, routing
 from tests.actors.system import SOURCE, open_wiretap, run_seeded, start_mesh
@@ -14,12 +14,13 @@ from trierarch.push.status import Outcome
 PIPELINE = ("journal", SOURCE, "intake", "debouncer", "snapshot_builder", "generator", "push_scheduler")
 STAGES = {
     "edited": None,
+    "settling": ConfigChanged,
     "debounced": BuildSnapshot,
     "built": SnapshotBuilt,
     "generating": GenerateEach,
     "pushing": PushTo,
 }
-"""When to kill: at once, or when a message of that kind is under way."""
+"""When to kill: at once, or when a message of that kind is under way; to settle takes longer than that."""
 
 WRITING = "writing"
 """The last stage: both clients take nothing, and their connections are in the middle of a message."""
@@ -57,6 +58,8 @@ async def reach(stage, mesh, tap):
         await trio.sleep(0.01)
     elif STAGES[stage] is not None:
         await tap.hear(STAGES[stage])
+        if stage == "settling":
+            await trio.sleep(0.05)
 
 
 def check_alone(mesh, actor):
