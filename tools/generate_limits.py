@@ -25,7 +25,7 @@ from protocol.xds import bounds, names, repeated_names, session, wire_requests
 from trierarch.config import key_sets, yaml_values
 from trierarch.envoy import node
 from trierarch.identity import csr_request, forwarded, tokens
-from trierarch.push import admission, open_pushes, request_authentication, token_bucket
+from trierarch.push import admission, open_pushes, proxy, request_authentication, token_bucket
 from trierarch.settings import Settings
 
 TARGET = Path(__file__).parents[1] / "docs" / "limits.md"
@@ -157,6 +157,7 @@ XDS = (
     ),
     Row("a stream that does not say who it is", seconds(ads_service.INTRODUCTION), "`DEADLINE_EXCEEDED`"),
     Row("Node", size(node.MOST_NODE), "`INVALID_ARGUMENT`"),
+    Row("addresses that it says its proxy has", f"{proxy.MOST_ADDRESSES}", "`INVALID_ARGUMENT`"),
     Row("levels of its metadata", f"{node.DEEPEST}", "`INVALID_ARGUMENT`"),
     Row("names in a request", f"{wire_requests.MOST_NAMES:,}", "`RESOURCE_EXHAUSTED`"),
     Row("names that a stream asks for", f"{wire_requests.MOST_NAMES:,}", "`RESOURCE_EXHAUSTED`"),
@@ -173,7 +174,7 @@ XDS = (
         f"{ads_service.NAMES_AHEAD / ads_service.NAME_COST:,.0f}, then {1 / ads_service.NAME_COST:,.0f}/s",
         "read later",
     ),
-    Row("request that is decoded at once", size(aside.LARGE), "decoded in a thread, one at a time"),
+    Row("request or Node that is decoded at once", size(aside.LARGE), "decoded in a thread, one at a time"),
     Row("unknown types of a stream that are remembered", f"{session.MOST_REFUSED}", "ignored without a word"),
     Row("characters of names that are shared", f"{names.POOLED:,}", "the pool begins anew"),
     Row("requests of a stream that wait", "1", "its window fills"),

@@ -12,6 +12,7 @@ be a length; so they are taken from the first on for as long as they are known, 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import repeat
 from typing import TYPE_CHECKING
 
@@ -19,13 +20,18 @@ from protocol.wire import DELIMITED, START_GROUP, tag
 from protocol.wire_reading import MALFORMED, read_tag, skip
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 POOLED = 8 * 1024 * 1024
 """Characters of the names in a pool, about: a hundred thousand names, some 40 MB."""
 
 OPENING = tag(3, DELIMITED)
 """How a name begins: DiscoveryRequest.resource_names, DeltaDiscoveryRequest.resource_names_subscribe."""
+
+_NAME = 3 << 3 | DELIMITED
+
+_FIRST = frozenset({1 << 3 | DELIMITED, 2 << 3 | DELIMITED})
+"""Tags of the version and the Node, or the Node and the type URL: what a request of either dialect begins with."""
 
 SHORT = 0x7F
 """Bytes up to which the length of a name is a single byte. Nobody has names whose length takes three."""
@@ -90,18 +96,32 @@ def _fields(names: Iterable[str]) -> dict[bytes, str]:
 
 def begin_of_names(data: bytes) -> int:
     """Where the first name's field begins in a request; the end of what has none, or not where it should be."""
+    return next((position for field, position, _ in _first_fields(data) if field == _NAME), len(data))
+
+
+def dense_size(data: bytes) -> int:
+    """Bytes of a request that may be many fields: those behind the version, the Node and the type URL with which it
+    begins. Each of these is one, however long it is.
+    """
+    passed = 0
+    for field, _, behind in _first_fields(data):
+        if field not in _FIRST:
+            break
+        passed = behind
+    return len(data) - passed
+
+
+def _first_fields(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """The first fields of a request: tag, where it is, and where the field ends. Up to one that is a group or none."""
     position = 0
-    for _ in range(_MOST_BEFORE):
-        if data.startswith(OPENING, position):
-            return position
-        try:
+    with suppress(*MALFORMED):
+        for _ in range(_MOST_BEFORE):
             field, after = read_tag(data, position)
             if field & 7 == START_GROUP:
-                break
-            position = skip(data, after, field)
-        except MALFORMED:
-            break
-    return len(data)
+                return
+            behind = skip(data, after, field)
+            yield field, position, behind
+            position = behind
 
 
 POOL = NamePool()

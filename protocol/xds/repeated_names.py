@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LEAST, MOST = 4 * 1024, 1024 * 1024
 """Bytes of names that are worth it, and that one stream may have kept of a type."""
 
-MOST_BESIDE = 16 * 1024
+MOST_BESIDE = 4 * 1024
 """Bytes that a request may have beside its names if these are to be kept: for that they are decoded once more."""
 
 MOST_TYPES = 8

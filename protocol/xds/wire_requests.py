@@ -16,7 +16,7 @@ from protocol.errors import RemoteError
 from protocol.proto.google.rpc import Status
 from protocol.proto.trierarch.xds import DeltaFields, SotwFields
 from protocol.statuses import RESOURCE_EXHAUSTED
-from protocol.xds.names import POOL, share
+from protocol.xds.names import OPENING, POOL, share
 from protocol.xds.requests import DeltaRequest, Nack, SotwRequest
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ MOST_REASON = 8 * 1024
 MOST_TEXT = 256
 """The same of a type URL, a nonce, a version. One that is longer is none of ours."""
 
+_CUT_AT_ONCE, _NAMES_AT_ONCE = 1024 * 1024, 20_000
+"""Bytes and names of a request of which those that are known are looked for at once."""
+
 _TAGS = tuple(bytes([number << 3 | wire.DELIMITED]) for number in (3, 4, 5))
 """How names begin: in a DiscoveryRequest field 3, in a DeltaDiscoveryRequest fields 3, 4 and 5."""
 
@@ -38,10 +41,20 @@ _SUSPICIOUS = 4 * MOST_NAMES
 """Bytes that may begin a name. Lengths and names may have the same values, but not so often."""
 
 
-def decode_sotw_request(data: bytes) -> SotwRequest:
-    """A DiscoveryRequest."""
+def cut_known(data: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """A request of either dialect without its first names, and these: as many as the process knows already. All of it
+    and none if to look for them took longer than two milliseconds.
+    """
+    if len(data) > _CUT_AT_ONCE or data.count(OPENING) > _NAMES_AT_ONCE:
+        return data, ()
+    return POOL.cut(data)
+
+
+def decode_sotw_request(data: bytes, known: tuple[str, ...] = ()) -> SotwRequest:
+    """A DiscoveryRequest. `known`: the first of its names, if they were cut out."""
     _refuse_monsters(data)
-    rest, known = POOL.cut(data)
+    rest, more = POOL.cut(data)
+    known += more
     fields = decode(SotwFields, rest)
     _check_count(len(known) + len(fields.resource_names))
     return SotwRequest(
@@ -54,10 +67,11 @@ def decode_sotw_request(data: bytes) -> SotwRequest:
     )
 
 
-def decode_delta_request(data: bytes) -> DeltaRequest:
-    """A DeltaDiscoveryRequest."""
+def decode_delta_request(data: bytes, known: tuple[str, ...] = ()) -> DeltaRequest:
+    """A DeltaDiscoveryRequest. `known`: the first of the names it subscribes to, if they were cut out."""
     _refuse_monsters(data)
-    rest, known = POOL.cut(data)
+    rest, more = POOL.cut(data)
+    known += more
     fields = decode(DeltaFields, rest)
     versions = fields.initial_resource_versions
     others = len(fields.resource_names_subscribe) + len(fields.resource_names_unsubscribe) + len(versions)

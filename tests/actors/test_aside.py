@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import threading
+import time
+from contextlib import suppress
+from functools import partial
 
 import pytest
 import trio
 import trio.testing
 
-from actors.aside import LARGE, LONG, read_aside, work_aside
+from actors.aside import HUGE, LARGE, LONG, read_aside, work_aside
+from protocol.codec import encode
 from protocol.errors import RemoteError
+from protocol.proto.envoy.config.core.v3 import Node
+from protocol.proto.google.protobuf import ListValue, Struct, Value
+from protocol.xds.wire_requests import decode_delta_request, decode_sotw_request
+from tests.actors.fake_stream import encode_node
+from trierarch.envoy.node import decode_proxy
 
 
 async def test_small_work_is_done_at_once():
@@ -19,6 +28,50 @@ async def test_small_work_is_done_at_once():
             threading.current_thread(),
             b"x",
         )
+
+
+def _lists_in_lists(depth: int) -> Value:
+    return Value(list_value=ListValue(values=[_lists_in_lists(depth - 1)] if depth else []))
+
+
+def _metadata(value: Value, size: int) -> bytes:
+    """A Node with so many bytes of this value in its metadata."""
+    values = ListValue(values=[value] * (size // len(encode(ListValue(values=[value])))))
+    metadata = Struct(fields={"x": Value(list_value=values)})
+    return encode_node("sidecar~10.1.0.1~web-1.shop~shop.svc.cluster.local") + encode(Node(metadata=metadata))
+
+
+def _spelled(size: int, *addresses: str) -> bytes:
+    """A Node that says its addresses so often."""
+    listed = ",".join(addresses * (size // len(",".join(addresses))))
+    return encode(
+        Node(
+            id="sidecar~10.1.0.1~web-1.shop~shop.svc.cluster.local",
+            metadata=Struct(fields={"INSTANCE_IPS": Value(string_value=listed)}),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("read", "build"),
+    [
+        (partial(decode_proxy, cluster="k"), partial(_metadata, _lists_in_lists(45))),
+        (partial(decode_proxy, cluster="k"), partial(_metadata, Value(struct_value=Struct()))),
+        (partial(decode_proxy, cluster="k"), lambda size: _spelled(size, "::")),
+        (decode_sotw_request, lambda size: (b"\x7b" * 400 + b"\x7c" * 400) * (size // 800)),
+        (decode_sotw_request, lambda size: b"\x80\x01\x00" * (size // 3)),
+        (decode_delta_request, lambda size: b"\x7b\x7c" * (size // 2)),
+    ],
+)
+def test_the_worst_that_is_read_at_once_takes_no_longer_than_a_step_may(read, build):
+    """Five milliseconds, on a machine that is not busy: thrice that is allowed here."""
+    data, taken = build(LARGE - 200)[: LARGE - 1], []
+    for _ in range(3):
+        began = time.thread_time()
+        with suppress(RemoteError):
+            read(data)
+        taken.append(time.thread_time() - began)
+    assert min(taken) < 0.015
 
 
 async def test_large_work_leaves_turns_to_others():
@@ -55,6 +108,26 @@ async def test_one_piece_at_a_time():
         for _ in range(20):
             nursery.start_soon(read_aside, count, bytes(LARGE))
     assert most == 1
+
+
+async def test_what_is_large_is_done_at_once_if_little_of_it_takes_long():
+    """Not so what is huge: it would take long to find out."""
+    with trio.testing.assert_no_checkpoints():
+        assert await read_aside(lambda _: threading.current_thread(), bytes(LARGE), lambda _: LARGE - 1)
+    assert (
+        await read_aside(lambda _: threading.current_thread(), bytes(HUGE), lambda _: 0)
+        is not threading.current_thread()
+    )
+
+
+async def test_who_sends_what_many_do_does_not_wait_for_who_sends_megabytes():
+    """A newcomer's Node is read while a monster is."""
+    go = threading.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read_aside, lambda _: go.wait(5), bytes(HUGE))
+        await trio.testing.wait_all_tasks_blocked()
+        assert not await read_aside(lambda _: go.is_set(), bytes(LARGE))
+        go.set()
 
 
 async def test_what_is_wrong_is_raised():

@@ -18,6 +18,7 @@ from protocol.xds.wire_requests import (
     MOST_REASON,
     MOST_TEXT,
     RESOURCE_EXHAUSTED,
+    cut_known,
     decode_delta_request,
     decode_sotw_request,
     encode_delta_request,
@@ -105,6 +106,19 @@ def test_names_are_one_object_in_the_whole_process() -> None:
     assert one.type_url is other.type_url
     delta = DeltaRequest(type_url="type of this test", initial={"name of this test": "1"})
     assert next(iter(decode_delta_request(encode_delta_request(delta)).initial)) is one.names[0]
+
+
+@pytest.mark.parametrize("many", [100, 25_000])
+def test_names_that_are_known_can_be_cut_out_before(many: int) -> None:
+    """A request is the same whether they are or not; and none are, if to look for them took long."""
+    names = tuple(f"outbound|80||service-{number}.shop.svc.cluster.local" for number in range(many))
+    delta = encode_delta_request(DeltaRequest(type_url="t", subscribe=names, initial={}, nonce="7"))
+    sotw = encode_sotw_request(SotwRequest(type_url="t", names=names, nonce="7"))
+    for decoder, data in ((decode_delta_request, delta), (decode_sotw_request, sotw)):
+        whole = decoder(data)
+        rest, known = cut_known(data)
+        assert known == (() if many == 25_000 else names[:-1])  # what is behind the last one has another tag
+        assert decoder(rest, known) == whole
 
 
 def test_a_node_is_decoded_only_when_asked_for() -> None:

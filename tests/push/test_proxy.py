@@ -8,6 +8,7 @@ from protocol.errors import RemoteError
 from trierarch.config.proxy_config import ConnectionSettings, ProxyHeaders, ServerHeader
 from trierarch.push.model import Locality
 from trierarch.push.proxy import (
+    MOST_ADDRESSES,
     Interception,
     IPMode,
     NodeInfo,
@@ -57,6 +58,13 @@ def test_addresses(instance_ips, expected, mode):
     """INSTANCE_IPS counts if each of them is an address."""
     found = proxy(INSTANCE_IPS=instance_ips)
     assert (found.ips, found.ip_mode) == (expected, mode)
+
+
+def test_there_is_an_end_to_addresses():
+    """Somebody could have us read forty thousand, and look for each among all workloads."""
+    assert len(proxy(INSTANCE_IPS=",".join(["::"] * MOST_ADDRESSES)).ips) == MOST_ADDRESSES
+    with pytest.raises(RemoteError):
+        proxy(INSTANCE_IPS=",".join(["::"] * (MOST_ADDRESSES + 1)))
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.codec import decode, encode
-from protocol.proto.trierarch.xds import DeltaFields
+from protocol.proto.trierarch.xds import DeltaFields, SotwFields
 from protocol.wire_reading import DecodeError
-from protocol.xds.names import NamePool, begin_of_names
+from protocol.xds.names import NamePool, begin_of_names, dense_size
 
 
 def test_equal_names_become_one_object() -> None:
@@ -105,3 +105,22 @@ def test_names_are_not_looked_for_behind_what_belongs_elsewhere(before: bytes) -
     """
     data = before + encode(DeltaFields(resource_names_subscribe=["a"]))
     assert begin_of_names(data) == len(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "dense"),
+    [
+        (b"", 0),
+        (encode(DeltaFields(node=[bytes(40_000)], type_url="t" * 100)), 0),
+        (encode(SotwFields(version_info="7" * 100, node=[bytes(40_000)])), 0),
+        (encode(DeltaFields(node=[bytes(40_000)], resource_names_unsubscribe=["name"])), len("name") + 2),
+        (encode(SotwFields(node=[bytes(100)])) * 9, 102),
+        (b"\x78\x00" * 100, 200),
+        (b"\x0b" + b"\x78\x00" * 100 + b"\x0c", 202),
+        (b"\x0b" * 100, 100),
+        (b"\xff" * 100, 100),
+    ],
+)
+def test_what_may_be_many_fields_is_all_but_what_a_request_begins_with(data: bytes, dense: int) -> None:
+    """Nodes and texts cost what they are, one each, but of eight at most; all else may be cut as small as can be."""
+    assert dense_size(data) == dense
