@@ -50,6 +50,7 @@ from actors.mailbox import Mailbox
 from actors.metrics import Metrics
 from actors.newest import Newest
 from actors.own_certificate import CertificateTerms
+from actors.port_metrics import PortMetrics
 from actors.serving_tls import ServingTls
 from actors.static_supervisor import supervise
 from actors.supervision import SupervisorHandle
@@ -177,9 +178,9 @@ def build_system(settings: Settings, sources: tuple[SourceSpec, ...] | None = No
         SupervisorSpec(name="pipeline", intensity=5, period=30.0, children=pipeline),
         *_identity(shared, identity),
         ChildSpec(name="connections", start=_connections(shared)),
-        *_grpc("grpc", xds, shared.ready),
-        *_grpc("secure_grpc", secure, shared.ready, identity.tls.available),
-        *_debug(shared),
+        *_grpc(xds, shared.ready),
+        *_grpc(secure, shared.ready, identity.tls.available),
+        *_debug(shared, (xds, secure)),
     )
     tree = SupervisorSpec(name="root", strategy=Strategy.REST_FOR_ONE, intensity=3, period=60.0, children=children)
     return System(tree=tree, shared=shared, xds=xds, secure=secure)
@@ -337,11 +338,10 @@ def _build_endpoints(shared: Shared, identity: Identity) -> tuple[grpc_server.En
     identify = _identify(shared, identity)
     streams = partial(ads_service.build_handlers, shared.mail.connections, shared.metrics, begins)
     secure = {**(streams(identify) if settings.xds_auth else streams()), **_ca_service(shared, identify)}
+    make_secure = partial(serve, secure, tls=identity.tls.current)
     return (
-        grpc_server.Endpoint(address=settings.grpc_addr, make=partial(serve, streams())),
-        grpc_server.Endpoint(
-            address=settings.secure_grpc_addr, make=partial(serve, secure, tls=identity.tls.current), encrypted=True
-        ),
+        grpc_server.Endpoint(name="grpc", address=settings.grpc_addr, make=partial(serve, streams())),
+        grpc_server.Endpoint(name="secure_grpc", address=settings.secure_grpc_addr, make=make_secure, encrypted=True),
     )
 
 
@@ -367,14 +367,17 @@ def _ca_service(shared: Shared, identify: Callable[[StreamPort], Caller]) -> Map
     return ca_service.build_handlers(terms)
 
 
-def _grpc(name: str, endpoint: grpc_server.Endpoint, *ready: trio.Event) -> tuple[ChildSpec, ...]:
+def _grpc(endpoint: grpc_server.Endpoint, *ready: trio.Event) -> tuple[ChildSpec, ...]:
     if not endpoint.address:
         return ()
-    return (ChildSpec(name=name, start=partial(grpc_server.run, endpoint=endpoint, ready=ready), shutdown=15.0),)
+    start = partial(grpc_server.run, endpoint=endpoint, ready=ready)
+    return (ChildSpec(name=endpoint.name, start=start, shutdown=15.0),)
 
 
-def _debug(shared: Shared) -> tuple[ChildSpec, ...]:
+def _debug(shared: Shared, endpoints: tuple[grpc_server.Endpoint, ...]) -> tuple[ChildSpec, ...]:
     settings = shared.settings
+    ports = partial(grpc_server.describe, endpoints)
+    shared.metrics.registry.register(PortMetrics(ports))
     addresses = tuple(dict.fromkeys(filter(None, (settings.http_addr, settings.monitoring_addr))))
     if not addresses:
         return ()
@@ -386,6 +389,7 @@ def _debug(shared: Shared) -> tuple[ChildSpec, ...]:
         ready=shared.ready.is_set,
         findings=shared.findings,
         mailboxes=lambda: tuple(getattr(shared.mail, each.name).statistics() for each in fields(shared.mail)),
+        ports=ports,
         allow_kill=settings.allow_kill,
     )
     return (ChildSpec(name="debug", start=partial(debug.run, sources=sources, addresses=addresses)),)

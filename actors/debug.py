@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from actors.descriptions import ConnectionDescription
+    from actors.descriptions import ConnectionDescription, PortDescription
     from actors.mailbox import Mailbox, MailboxStatistics
     from actors.messages import ToConnections, ToJournal
     from actors.metrics import Metrics
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """Whom the pages ask. `ready` says whether proxies can be served; `findings`: what is said of the configuration;
-    `mailboxes`: how full those of single actors are.
+    `mailboxes`: how full those of single actors are; `ports`: where gRPC is served.
     """
 
     connections: Mailbox[ToConnections]
@@ -54,6 +54,7 @@ class Sources:
     ready: Callable[[], bool]
     findings: Callable[[], tuple[Finding, ...]]
     mailboxes: Callable[[], tuple[MailboxStatistics, ...]]
+    ports: Callable[[], tuple[PortDescription, ...]]
     allow_kill: bool
 
 
@@ -139,6 +140,10 @@ class Pages:
         """How many messages wait for each actor in either lane, how many may, and how many it has received."""
         return JSONResponse([asdict(each) for each in self._sources.mailboxes()])
 
+    async def ports(self, _: Request) -> Response:
+        """The gRPC ports: how many connections and calls are open, were accepted, refused, or ended, and why."""
+        return JSONResponse([debug_pages.port(each) for each in self._sources.ports()])
+
     async def kill(self, request: Request) -> Response:
         """Kill an actor, where that is allowed."""
         name = request.path_params["name"]
@@ -168,6 +173,7 @@ PAGES: Mapping[str, Callable[[Pages, Request], Awaitable[Response]]] = {
     "/debug/findings": Pages.findings,
     "/debug/actors": Pages.actors,
     "/debug/mailboxes": Pages.mailboxes,
+    "/debug/ports": Pages.ports,
 }
 """What is at which path. Actors are killed by POST at `KILL`."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from trierarch.envoy.vhds import put_together
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from actors.descriptions import ConnectionDescription, WatchDescription
+    from actors.descriptions import ConnectionDescription, PortDescription, WatchDescription
     from actors.supervision import ChildStatistics
     from protocol.xds.resources import Resource
 
@@ -108,6 +109,11 @@ def actor(child: ChildStatistics) -> Plain:
         "restarts": child.restarts,
         "reason": child.reason,
     }
+
+
+def port(description: PortDescription) -> Plain:
+    """One item of /debug/ports."""
+    return asdict(description)
 
 
 def config_dump(connection: ConnectionDescription, endpoints: bool) -> Plain:

@@ -1,4 +1,4 @@
-"""A connection as the debug pages show it: what they are answered, put together where the connection's slot is."""
+"""Connections and ports as the debug pages show them: what they are answered, put together by who has them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from actors.grpc import ServerStatistics
     from protocol.xds.resources import ResourceSet
     from trierarch.push.proxy import Proxy
 
@@ -40,3 +41,13 @@ class ConnectionDescription:
     delta: bool
     snapshot: int
     watches: Mapping[str, WatchDescription]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortDescription:
+    """A gRPC port for the debug pages. `address`: where it listens, or will; `statistics`: None while it does not."""
+
+    name: str
+    address: str
+    encrypted: bool
+    statistics: ServerStatistics | None

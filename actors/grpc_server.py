@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from actors.descriptions import PortDescription
 from actors.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
     from actors.grpc import PeerFault, Server
 
@@ -32,6 +33,7 @@ log = get_logger("grpc_server")
 class Endpoint:
     """Where gRPC is served. `make` builds the server of one life; `bound` is its address while it listens, else ""."""
 
+    name: str
     address: str
     make: Callable[[], Server]
     encrypted: bool = False
@@ -59,6 +61,20 @@ async def run(
     finally:
         endpoint.bound, endpoint.server = "", None
     await trio.sleep_forever()  # drained: the process is about to end
+
+
+def describe(endpoints: Iterable[Endpoint]) -> tuple[PortDescription, ...]:
+    """What the debug pages show of those that have an address."""
+    return tuple(
+        PortDescription(
+            name=each.name,
+            address=each.bound or each.address,
+            encrypted=each.encrypted,
+            statistics=each.server.statistics() if each.server is not None else None,
+        )
+        for each in endpoints
+        if each.address
+    )
 
 
 def report_crash(error: Exception) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from actors import debug
 from actors.logs import EVENTS
 from actors.metrics import Metrics
+from actors.port_metrics import PortMetrics
 from trierarch.config.kinds import KINDS
 from trierarch.envoy.types import TYPE_RULES
 from trierarch.settings import setting_infos
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
 
 TARGET = Path(__file__).parents[1] / "docs" / "reference.md"
 
@@ -66,17 +71,13 @@ def _types() -> list[tuple[str, ...]]:
 
 
 def _metrics() -> list[tuple[str, ...]]:
-    metrics = (getattr(each, "metric", each) for each in vars(Metrics()).values())
-    return [
-        (
-            _code(metric.describe()[0].name),
-            metric.describe()[0].type,
-            ", ".join(metric._labelnames),
-            metric.describe()[0].documentation,
-        )
-        for metric in metrics
-        if hasattr(metric, "describe")
-    ]
+    own = (getattr(each, "metric", each) for each in vars(Metrics()).values())
+    rows = [_metric(each.describe()[0], each._labelnames) for each in own if hasattr(each, "describe")]
+    return rows + [_metric(each, each._labelnames) for each in PortMetrics(tuple).describe()]
+
+
+def _metric(metric: Metric, labels: tuple[str, ...]) -> tuple[str, ...]:
+    return (_code(metric.name), metric.type, ", ".join(labels), metric.documentation)
 
 
 def _pages() -> list[tuple[str, ...]]:

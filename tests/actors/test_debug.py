@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import httpx
 import pytest
 import trio
 
 from actors import debug
+from actors.descriptions import PortDescription
+from actors.grpc import ServerStatistics
 from tests.actors.fake_stream import FakeEnvoy
 from tests.actors.meshes import SHOP, routing
 from tests.actors.system import Mesh, start_mesh
@@ -31,6 +33,13 @@ class Pages:
         return response.json() if status == 200 else response.text
 
 
+COUNTS = {each.name: number for number, each in enumerate(fields(ServerStatistics))}
+PORTS = (
+    PortDescription(name="grpc", address="127.0.0.1:4711", encrypted=False, statistics=ServerStatistics(**COUNTS)),
+    PortDescription(name="secure_grpc", address="127.0.0.1:0", encrypted=True, statistics=None),
+)
+
+
 @pytest.fixture
 async def pages(nursery):
     """A mesh with a proxy in each of two namespaces, after an edit that concerned one of them."""
@@ -48,7 +57,7 @@ def open_client(mesh, *, allow_kill=False, ready=True):
     sources = debug.Sources(
         connections=shared.mail.connections, journal=shared.mail.journal, metrics=shared.metrics, handle=shared.handle,
         ready=lambda: ready and shared.ready.is_set(), findings=shared.findings, allow_kill=allow_kill,
-        mailboxes=lambda: (shared.mail.intake.statistics(), shared.mail.journal.statistics()),
+        mailboxes=lambda: (shared.mail.intake.statistics(), shared.mail.journal.statistics()), ports=lambda: PORTS,
     )  # fmt: skip
     return httpx.AsyncClient(transport=httpx.ASGITransport(debug.build_app(sources)), base_url="http://test")
 
@@ -159,6 +168,14 @@ async def test_mailboxes_say_how_full_they_are(pages, autojump_clock):
     intake_then, journal_then = await pages.get("/debug/mailboxes")
     assert intake_then["received"] > intake["received"]
     assert journal_then["received"] > journal["received"]
+
+
+async def test_ports_say_what_became_of_connections(pages, autojump_clock):
+    """One that is not open yet has an address and no numbers."""
+    plain, secure = await pages.get("/debug/ports")
+    assert (plain["name"], plain["address"], plain["encrypted"]) == ("grpc", "127.0.0.1:4711", False)
+    assert plain["statistics"] == COUNTS
+    assert (secure["encrypted"], secure["statistics"]) == (True, None)
 
 
 async def test_an_actor_can_be_killed(pages, autojump_clock):

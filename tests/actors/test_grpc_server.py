@@ -28,6 +28,10 @@ class FakeServer:
         task_status.started(address.replace(":0", ":4711"))
         await self.drained.wait()
 
+    def statistics(self):
+        """Whatever it counts."""
+        return "numbers"
+
     async def drain(self, deadline):
         """End all streams."""
         self.deadline = deadline
@@ -42,7 +46,7 @@ class Stage:
         self.servers = []
         self.ready = trio.Event()
         self.handle = SupervisorHandle()
-        self.endpoint = grpc_server.Endpoint(address=address, make=self._make)
+        self.endpoint = grpc_server.Endpoint(name="grpc", address=address, make=self._make)
         start = partial(grpc_server.run, endpoint=self.endpoint, ready=(self.ready,))
         self.tree = SupervisorSpec(name="root", children=(ChildSpec(name="grpc", start=start),))
 
@@ -100,6 +104,18 @@ async def test_a_port_that_cannot_be_opened_is_a_crash(nursery, autojump_clock):
     with pytest.raises(Exception, match=r"permission denied") as raised:
         await supervise(stage.tree, handle=stage.handle)
     assert "root gave up" in str(raised.value)
+
+
+async def test_a_port_is_described_whether_it_is_open_or_not(nursery):
+    """One without an address is none."""
+    stage, off = Stage(), grpc_server.Endpoint(name="secure_grpc", address="", make=FakeServer)
+    (before,) = grpc_server.describe((stage.endpoint, off))
+    assert (before.address, before.statistics) == ("127.0.0.1:0", None)
+    stage.ready.set()
+    await stage.start(nursery)
+    await wait_all_tasks_blocked()
+    (now,) = grpc_server.describe((stage.endpoint, off))
+    assert (now.name, now.address, now.statistics) == ("grpc", "127.0.0.1:4711", "numbers")
 
 
 async def test_a_crash_of_a_stream_is_logged(lines):
