@@ -31,9 +31,9 @@ class Load:
     """
 
     def __init__(self, *sidecars: Sidecar, host: str = "reviews", expected: str = "reviews-v") -> None:
-        self.answers = 0
-        self._host, self._expected = host, expected
         self.failures: list[Failure] = []
+        self._answered = {sidecar.id: 0 for sidecar in sidecars}
+        self._host, self._expected = host, expected
         self._over = Event()
         self._threads = [Thread(target=self._send, args=(sidecar,), daemon=True) for sidecar in sidecars]
 
@@ -47,6 +47,16 @@ class Load:
         for thread in self._threads:
             thread.join()
 
+    def check(self) -> None:
+        """Each sidecar carried requests, and none failed."""
+        assert self.failures == []
+        assert all(self._answered.values()), self._answered
+
+    @property
+    def answers(self) -> int:
+        """Requests that were answered as they should."""
+        return sum(self._answered.values())
+
     def _send(self, sidecar: Sidecar) -> None:
         with httpx.Client(timeout=10) as client:
             while not self._over.wait(1 / RATE):
@@ -59,7 +69,7 @@ class Load:
             self._fail(sidecar, repr(error))
             return
         if response.status_code == 200 and self._expected in response.text:
-            self.answers += 1
+            self._answered[sidecar.id] += 1
         else:
             self._fail(sidecar, f"{response.status_code} {response.text}")
 

@@ -20,6 +20,9 @@ from tests.chaos.watching import (
 pytestmark = pytest.mark.chaos
 
 PIPELINE = ("journal", "config", "intake", "debouncer", "snapshot_builder", "generator", "push_scheduler")
+BESIDE = ("dns", "jwks", "collector", "debug")
+"""Who has no part in an edit of routes."""
+
 STREAMS_END = ("pipeline", "connections", "grpc")
 """Whoever dies with these is disconnected and comes back by itself: its client asks, so nothing has to be pushed."""
 
@@ -37,7 +40,7 @@ PAIRS = (
 )
 
 
-@pytest.mark.parametrize("name", [*PIPELINE, *STREAMS_END, "debug"])
+@pytest.mark.parametrize("name", [*PIPELINE, *BESIDE, *STREAMS_END])
 def test_an_edit_survives_the_death_of(name, shop, clients):
     """Whenever the actor dies, the edit arrives, and is known as the cause wherever it had to be pushed."""
     plane = shop.control_plane
