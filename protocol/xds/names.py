@@ -76,6 +76,10 @@ class NamePool:
                 self._fields.update(_fields(shared))
         return shared
 
+    def known(self, field: bytes) -> str | None:
+        """The name that was met with these bytes, its length and itself."""
+        return self._fields.get(field)
+
     def cut(self, data: bytes) -> tuple[bytes, tuple[str, ...]]:
         """A request without its first names, as far as they are known, and these names."""
         begin = begin_of_names(data) if len(data) >= _MANY else len(data)

@@ -16,7 +16,7 @@ from protocol.errors import RemoteError
 from protocol.proto.google.rpc import Status
 from protocol.proto.trierarch.xds import DeltaFields, SotwFields
 from protocol.statuses import RESOURCE_EXHAUSTED
-from protocol.xds.names import OPENING, POOL, share
+from protocol.xds.names import OPENING, POOL, SHORT, share
 from protocol.xds.requests import DeltaRequest, Nack, SotwRequest
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ MOST_REASON = 8 * 1024
 
 MOST_TEXT = 256
 """The same of a type URL, a nonce, a version. One that is longer is none of ours."""
+
+_TYPE_URL, _NONCE = (wire.tag(number, wire.DELIMITED) for number in (2, 6))
+"""How these fields of a DeltaDiscoveryRequest begin."""
 
 _CUT_AT_ONCE, _NAMES_AT_ONCE = 1024 * 1024, 20_000
 """Bytes and names of a request of which those that are known are looked for at once."""
@@ -69,6 +72,8 @@ def decode_sotw_request(data: bytes, known: tuple[str, ...] = ()) -> SotwRequest
 
 def decode_delta_request(data: bytes, known: tuple[str, ...] = ()) -> DeltaRequest:
     """A DeltaDiscoveryRequest. `known`: the first of the names it subscribes to, if they were cut out."""
+    if not known and (acknowledgement := _acknowledgement(data)):
+        return acknowledgement
     _refuse_monsters(data)
     rest, more = POOL.cut(data)
     known += more
@@ -85,6 +90,17 @@ def decode_delta_request(data: bytes, known: tuple[str, ...] = ()) -> DeltaReque
         nack=_nack(fields.error_detail),
         node=b"".join(fields.node),
     )
+
+
+def _acknowledgement(data: bytes) -> DeltaRequest | None:
+    """A request that has a type URL and a nonce and nothing else, as nearly all have: they need no decoder."""
+    if not (data.startswith(_TYPE_URL) and 1 < len(data) <= SHORT):
+        return None
+    end = 2 + data[1]
+    type_url, nonce = POOL.known(data[1:end]), data[end + 2 :]
+    if not type_url or data[end : end + 2] != _NONCE + wire.varint(len(nonce)) or not nonce.isascii():
+        return None
+    return DeltaRequest(type_url=type_url, initial={}, nonce=nonce.decode())
 
 
 def _declared(versions: Mapping[str, str]) -> dict[str, str]:

@@ -9,9 +9,10 @@ from envoy.service.discovery.v3 import discovery_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.codec import DecodeError, encode
+from protocol.codec import DecodeError, decode, encode
 from protocol.errors import RemoteError
 from protocol.proto.envoy.config.core.v3 import Locality, Node
+from protocol.proto.trierarch.xds import DeltaFields
 from protocol.xds.requests import DeltaRequest, Nack, SotwRequest
 from protocol.xds.wire_requests import (
     MOST_NAMES,
@@ -25,6 +26,7 @@ from protocol.xds.wire_requests import (
     encode_sotw_request,
 )
 
+CLUSTERS = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 NODE = Node(id="sidecar~10.0.0.1~a.b~c", locality=Locality(region="r"))
 NAMES = st.lists(st.text()).map(tuple)
 NACKS = st.one_of(st.none(), st.builds(Nack, code=st.integers(-(2**31), 2**31 - 1), message=st.text()))
@@ -71,6 +73,24 @@ def test_delta_requests_are_googles(request: DeltaRequest) -> None:
     assert theirs.HasField("node") == bool(request.node)
     assert read_nack(theirs) == request.nack
     assert decode_delta_request(theirs.SerializeToString()) == request
+
+
+@given(st.sampled_from([CLUSTERS, "other"]), st.text(max_size=9), st.integers(0, 99), st.integers(0, 0xFF))
+def test_whatever_looks_like_an_ack_is_read_by_the_rules(type_url: str, nonce: str, place: int, byte: int) -> None:
+    """An ACK of a type that was met needs no decoder. With any byte changed it is read as the decoder reads it."""
+    decode_delta_request(encode_delta_request(DeltaRequest(type_url=CLUSTERS, initial={})))
+    data = bytearray(encode_delta_request(DeltaRequest(type_url=type_url, initial={}, nonce=nonce)))
+    for changed in (bytes(data), bytes(data[:place]), bytes((*data[:place], byte, *data[place + 1 :]))):
+        try:
+            expected = decode(DeltaFields, changed)
+        except DecodeError:
+            with pytest.raises(DecodeError):
+                decode_delta_request(changed)
+        else:
+            found = decode_delta_request(changed)
+            assert (found.type_url, found.nonce) == (expected.type_url, expected.response_nonce)
+            names = (expected.resource_names_subscribe, expected.resource_names_unsubscribe)
+            assert (found.subscribe, found.unsubscribe) == tuple(map(tuple, names))
 
 
 def read_nack(message) -> Nack | None:
