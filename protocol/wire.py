@@ -16,6 +16,7 @@ What must not be here: message classes (that is `protocol.codec`) and reading (`
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from protocol.xds.resources import Part, Resource
+    from protocol.xds.selection import Selection
 
 VARINT, FIXED64, DELIMITED, START_GROUP, END_GROUP, FIXED32 = range(6)
 """The wire types."""
@@ -148,6 +150,7 @@ class SharedFields:
         self._field = field
         self._blocks: WeakKeyDictionary[Part, tuple[bytes, ...]] = WeakKeyDictionary()
         self._single: WeakKeyDictionary[Resource, tuple[bytes, ...]] = WeakKeyDictionary()
+        self._selections: WeakKeyDictionary[Selection, tuple[bytes, ...]] = WeakKeyDictionary()
 
     def __len__(self) -> int:
         """How many parts are encoded and alive."""
@@ -166,6 +169,14 @@ class SharedFields:
             for _ in self.prepare(part):
                 pass
         return self._blocks[part]
+
+    def of_all(self, selection: Selection) -> tuple[bytes, ...]:
+        """The fields of all that is selected, which many may share too."""
+        found = self._selections.get(selection)
+        if found is None:
+            fields = chain(map(self.of, selection.parts), map(self.of_one, selection.resources))
+            found = self._selections[selection] = tuple(chain.from_iterable(fields))
+        return found
 
     def prepare(self, part: Part) -> Iterator[None]:
         """Encode a part, a block at a time: thousands of resources take 10 ms."""

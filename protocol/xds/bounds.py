@@ -50,11 +50,12 @@ class NameBounds:
         """Whether a request says names, and not only those that a state-of-the-world client repeats with every ACK: of
         them the session keeps the set that it has.
         """
+        if not isinstance(request, SotwRequest):
+            names = request.subscribe or request.unsubscribe or request.initial
+            return bool(names) and request.type_url in session.watches
         watch = session.watches.get(request.type_url)
         if watch is None:
             return False
-        if not isinstance(request, SotwRequest):
-            return bool(request.subscribe or request.unsubscribe or request.initial)
         repeated = self._counted.get(request.type_url) is watch.names
         self._counted[request.type_url] = watch.names
         return not repeated

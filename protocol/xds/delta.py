@@ -31,13 +31,13 @@ from protocol.wire import SharedFields, delta_resource_field, delta_response
 from protocol.xds.cases import Case, decide
 from protocol.xds.doubt import NO_NAMES, Doubt
 from protocol.xds.requests import DeltaRequest
+from protocol.xds.selection import Selection, select
 from protocol.xds.subscription import (
     WILDCARDS,
     Late,
     Offer,
     Outcome,
     Owed,
-    Selection,
     Watch,
     acknowledged,
     asked,
@@ -47,7 +47,6 @@ from protocol.xds.subscription import (
     news,
     rejected,
     renamed,
-    select,
     stale,
     wanted,
 )
@@ -104,10 +103,18 @@ def receive(rules: TypeRules, watch: Watch | None, request: Request) -> Outcome:
         raise LocalError("a delta stream was given a state-of-the-world request")
     if watch is not None and watch.late is not None:
         watch, request = _with_late(watch, watch.late, request)
+    if watch is not None and _is_acknowledgement(request, watch):
+        return Outcome(*acknowledged(watch, rules.type_url))
     subscribe, declared = interned(request.subscribe), interned(request.initial)
     wants = subscribe | declared if declared else subscribe
     turn = Turn(rules=rules, watch=watch, request=request, wants=wants, drops=interned(request.unsubscribe))
     return decide(CASES, turn).step(turn)
+
+
+def _is_acknowledgement(request: DeltaRequest, watch: Watch) -> bool:
+    """Whether a request accepts the last response and says nothing else: case 4b as it nearly always is."""
+    says_more = request.subscribe or request.unsubscribe or request.initial or request.nack
+    return request.nonce == watch.nonce != "" and not says_more
 
 
 def _with_late(watch: Watch, late: Late, request: DeltaRequest) -> tuple[Watch, DeltaRequest]:
@@ -242,24 +249,21 @@ def _leave_out_declared(watch: Watch, found: Selection) -> Selection:
 
 def encode(rules: TypeRules, made: Offer, version: str, nonce: str) -> tuple[bytes, ...]:
     """The DeltaDiscoveryResponse as buffers."""
-    shared = _fields(rules.type_url)
-    whole = [buffer for part in made.sent.parts for buffer in shared.of(part)]
-    single = [buffer for one in made.sent.resources for buffer in shared.of_one(one)]
-    fields = whole + single
+    fields = _fields(rules.type_url).of_all(made.sent)
     return delta_response(type_url=rules.type_url, version=version, nonce=nonce, fields=fields, removed=made.removed)
 
 
 def prepare(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Iterator[None]:
     """Encode ahead, in steps, what an offer of this set may hold: what is asked for, and parts that are in doubt."""
-    fields = _fields(rules.type_url)
     if watch.owed is not None and not watch.owed.declared:
+        fields = _fields(rules.type_url)
         for part in resources.parts:
             yield from fields.prepare(part) if rules.wildcard else fields.prepare_named(part, watch.owed.names)
     elif watch.doubt.nacked:
         most = sum(map(len, watch.doubt.unsettled))
         for part in resources.parts:
             if len(part) <= most:
-                yield from fields.prepare(part)
+                yield from _fields(rules.type_url).prepare(part)
 
 
 @cache

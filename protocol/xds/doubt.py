@@ -48,6 +48,8 @@ class Doubt(NamedTuple):
 
     def told(self, names: tuple[frozenset[str], ...], *, whole: bool) -> Doubt:
         """After a response that told of these names; `whole`: of all that was in doubt, if anything was."""
+        if self is CERTAIN:
+            return Doubt(names) if names else self
         if not names and not (whole and self.nacked):
             return self
         unsettled = (*self.unsettled, *(each for each in names if not _is_among(each, self.unsettled)))

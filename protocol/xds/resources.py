@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from protocol.xds.diff import Since
+    from protocol.xds.selection import Selection
 
 
 class Chunk:
@@ -77,15 +78,17 @@ class Part:
     """An immutable ordered map name -> Resource, compared by identity. `version` is a digest of names and versions.
 
     `since` is a note of `protocol.xds.diff`: the part that this one was last compared with, and how the two differ.
+    `selected` is one of `protocol.xds.selection`: the names that it was last asked for, and what it has of them.
     """
 
-    __slots__ = ("__weakref__", "names", "resources", "since", "version")
+    __slots__ = ("__weakref__", "names", "resources", "selected", "since", "version")
 
     def __init__(self, resources: Iterable[Resource] = ()) -> None:
         self.resources: Mapping[str, Resource] = {resource.name: resource for resource in resources}
         self.names: frozenset[str] = frozenset(self.resources)
         self.version: str = digest("".join(f"{r.name}={r.version};" for r in self.resources.values()).encode())
         self.since: Since | None = None
+        self.selected: tuple[frozenset[str], Selection] | None = None
 
     def __len__(self) -> int:
         return len(self.resources)

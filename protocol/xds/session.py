@@ -33,6 +33,7 @@ from protocol.xds import delta, sotw
 from protocol.xds.doubt import NO_NAMES
 from protocol.xds.events import Event, NotServed, Response
 from protocol.xds.nonce import build_nonce
+from protocol.xds.selection import whole_parts
 from protocol.xds.subscription import (
     Offer,
     Outcome,
@@ -43,7 +44,6 @@ from protocol.xds.subscription import (
     offered,
     recognised,
     reminded,
-    whole_parts,
 )
 
 if TYPE_CHECKING:
@@ -137,12 +137,9 @@ class AdsSession(NamedTuple):
 
     def due(self, types: Iterable[str]) -> tuple[str, ...]:
         """Those of these types that are watched, and those that follow them, in the order of a push (§6.6)."""
-        offered_now = set(types)
-        follow = {type_url for type_url in self.watches if self.types[type_url].follows in offered_now}
-        return tuple(sorted((offered_now | follow) & self.watches.keys(), key=self._place))
-
-    def _place(self, type_url: str) -> tuple[int, str]:
-        return self.types[type_url].order, type_url
+        offered_now = frozenset(types)
+        watched = [rules for type_url, rules in self.types.items() if type_url in self.watches]
+        return tuple([each.type_url for each in watched if not offered_now.isdisjoint((each.type_url, each.follows))])
 
     # --- steps --------------------------------------------------------------------------------------------------------
     def receive(self, request: Request) -> tuple[AdsSession, tuple[Event, ...]]:
@@ -178,7 +175,7 @@ class AdsSession(NamedTuple):
         buffers = self.dialect.encode(rules, made, resources.version, nonce)
         watches = {**self.watches, type_url: offered(watch, resources, made, nonce), **self._warming(type_url, made)}
         response = _build_response(type_url, resources.version, nonce, made, buffers)
-        return self._replace(watches=watches, responses=self.responses + 1), response
+        return self._having(watches, self.responses + 1), response
 
     def recognised(self, type_url: str, resources: ResourceSet) -> AdsSession:
         """The session that knows which of this set its client has asked for as a whole; to be offered the set next."""
@@ -210,8 +207,12 @@ class AdsSession(NamedTuple):
         if watch is self.watches.get(type_url):
             return self
         if watch is not None:
-            return self._replace(watches={**self.watches, type_url: watch})
-        return self._replace(watches={url: other for url, other in self.watches.items() if url != type_url})
+            return self._having({**self.watches, type_url: watch}, self.responses)
+        return self._having({url: other for url, other in self.watches.items() if url != type_url}, self.responses)
+
+    def _having(self, watches: Mapping[str, Watch], responses: int) -> AdsSession:
+        """Written out, for each request and each push comes here: `_replace` takes twice as long."""
+        return AdsSession(self.dialect, self.types, self.stream, responses, self.refused, watches)
 
     def _followers(self, type_url: str) -> list[tuple[str, Watch]]:
         return [(url, watch) for url, watch in self.watches.items() if self.types[url].follows == type_url]

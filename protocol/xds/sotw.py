@@ -18,11 +18,11 @@ from protocol.wire import SharedFields, sotw_resource_field, sotw_response
 from protocol.xds.cases import Case, decide
 from protocol.xds.events import Unsubscribed
 from protocol.xds.requests import SotwRequest
+from protocol.xds.selection import Selection, select
 from protocol.xds.subscription import (
     Offer,
     Outcome,
     Owed,
-    Selection,
     Watch,
     acknowledged,
     asked,
@@ -30,7 +30,6 @@ from protocol.xds.subscription import (
     news,
     rejected,
     renamed,
-    select,
     stale,
     wanted,
 )
@@ -167,10 +166,8 @@ def _select(rules: TypeRules, watch: Watch, new: Difference, resources: Resource
 
 def encode(rules: TypeRules, made: Offer, version: str, nonce: str) -> tuple[bytes, ...]:
     """The DiscoveryResponse as buffers."""
-    shared = _fields(rules.type_url)
-    whole = [buffer for part in made.sent.parts for buffer in shared.of(part)]
-    single = [buffer for one in made.sent.resources for buffer in shared.of_one(one)]
-    return sotw_response(type_url=rules.type_url, version=version, nonce=nonce, fields=whole + single)
+    fields = _fields(rules.type_url).of_all(made.sent)
+    return sotw_response(type_url=rules.type_url, version=version, nonce=nonce, fields=fields)
 
 
 def prepare(rules: TypeRules, watch: Watch, resources: ResourceSet) -> Iterator[None]:

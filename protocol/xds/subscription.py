@@ -28,10 +28,10 @@ from protocol.xds.events import Acked, Asked, Event, Nacked, StaleNonce
 from protocol.xds.resources import ResourceSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from protocol.xds.requests import Nack
-    from protocol.xds.resources import Part, Resource
+    from protocol.xds.selection import Selection
     from protocol.xds.types import TypeRules
 
 WILDCARD = "*"
@@ -112,32 +112,6 @@ class Outcome(NamedTuple):
     presses: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """What is sent of a set: whole parts, which are encoded once for everybody, and single resources beside them.
-
-    `unknown` are names that were asked for and that nothing defines.
-    """
-
-    parts: tuple[Part, ...] = ()
-    resources: tuple[Resource, ...] = ()
-    unknown: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return sum(map(len, self.parts)) + len(self.resources)
-
-    def __iter__(self) -> Iterator[Resource]:
-        for part in self.parts:
-            yield from part.resources.values()
-        yield from self.resources
-
-    @property
-    def names(self) -> tuple[frozenset[str], ...]:
-        """The names of what is sent, as sets, most of which are shared."""
-        single = (frozenset(resource.name for resource in self.resources),) if self.resources else ()
-        return (*(part.names for part in self.parts), *single)
-
-
 class Offer(NamedTuple):
     """What a response will hold. `warming`: names whose followers are due now; `anew`: all followers are, those of none
     of its names too, for a delta client has asked for it anew (§6.10).
@@ -203,7 +177,8 @@ def acknowledged(watch: Watch, type_url: str) -> tuple[Watch, tuple[Event, ...]]
     refused = watch.rejection is not None and watch.rejection.nonce == watch.nonce
     if refused or watch.acked == watch.nonce:
         return watch, ()
-    accepted = watch._replace(acked=watch.nonce, rejection=None, doubt=watch.doubt.settled())
+    names, nonce, _, _, sent, owed, due, lost, doubt, late, pressed, said = watch
+    accepted = Watch(names, nonce, nonce, None, sent, owed, due, lost, doubt.settled(), late, pressed, said)
     return accepted, (Acked(type_url=type_url, nonce=watch.nonce),)
 
 
@@ -290,30 +265,13 @@ def news(watch: Watch, rules: TypeRules, resources: ResourceSet) -> Difference:
 def wanted(watch: Watch, new: Difference) -> frozenset[str]:
     """The names that a response of single resources is about: owed, due, new."""
     owed = watch.owed.names if watch.owed else NO_NAMES
-    others = watch.due | new.changed | new.removed
-    return owed | others if others else owed
+    return together(owed, watch.due, new.changed, new.removed)
 
 
-def whole_parts(names: frozenset[str], resources: ResourceSet) -> tuple[Part, ...]:
-    """The parts of a set of which all is named."""
-    return tuple(part for part in resources.parts if part.resources and (part.names is names or part.names <= names))
-
-
-def select(names: frozenset[str], rules: TypeRules, resources: ResourceSet) -> Selection:
-    """Look names up: parts that are wanted whole, the rest one by one in alphabetical order, or its placeholders."""
-    parts = whole_parts(names, resources)
-    found: list[Resource] = []
-    unknown: list[str] = []
-    all_in_parts = sum(map(len, parts)) == len(names)
-    for name in () if all_in_parts else sorted(names.difference(*(part.names for part in parts))):
-        resource = resources.get(name)
-        if resource is None and rules.placeholder is not None:
-            resource = rules.placeholder(name)
-        if resource is None:
-            unknown.append(name)
-        else:
-            found.append(resource)
-    return Selection(parts=parts, resources=tuple(found), unknown=tuple(unknown))
+def together(*names: frozenset[str]) -> frozenset[str]:
+    """All of them; a set itself, for it may be large and shared, if the others are empty."""
+    some = [each for each in names if each]
+    return some[0] if len(some) == 1 else NO_NAMES.union(*some)
 
 
 def offered(watch: Watch, resources: ResourceSet, offer: Offer | None, nonce: str) -> Watch:
@@ -324,15 +282,9 @@ def offered(watch: Watch, resources: ResourceSet, offer: Offer | None, nonce: st
     lost = _still_lost(watch.lost, resources, offer)
     if offer is None:
         return watch._replace(names=names, sent=resources, owed=None, due=NO_NAMES, lost=lost)
-    return watch._replace(
-        names=names,
-        nonce=nonce,
-        sent=resources,
-        owed=None,
-        due=NO_NAMES,
-        lost=lost,
-        doubt=watch.doubt.told(offer.told, whole=offer.whole),
-    )
+    doubt = watch.doubt.told(offer.told, whole=offer.whole)
+    _, _, acked, rejection, _, _, _, _, _, late, pressed, said = watch
+    return Watch(names, nonce, acked, rejection, resources, None, NO_NAMES, lost, doubt, late, pressed, said)
 
 
 def _still_lost(lost: frozenset[str], resources: ResourceSet, offer: Offer | None) -> frozenset[str]:
@@ -345,7 +297,7 @@ def _still_lost(lost: frozenset[str], resources: ResourceSet, offer: Offer | Non
 
 def shared(names: frozenset[str], resources: ResourceSet) -> frozenset[str]:
     """The part's own set of names where it is equal: thousands of subscriptions to all endpoints are then one set."""
-    for part in resources.parts:
+    for part in resources.parts if names else ():
         if names is part.names or names == part.names:
             return part.names
     return names

@@ -14,11 +14,10 @@ if TYPE_CHECKING:
 class TypeRules:
     """How one type behaves on a stream (xds-server.md §6.1 to §6.11).
 
-    `order` is the place in a push (CDS 0, EDS 1, LDS 2, RDS 3, ...). `wildcard`: the client gets all resources whatever
-    it names. `complete`: a state-of-the-world response holds all that the client is to have, so that leaving out is
-    removing (CDS, LDS).
-    `follows`: resources of this type are due again, whatever their bytes, when the resource of that type which they
-    belong to was sent changed (EDS follows CDS): the one of the same name, unless `owner` tells its name from theirs.
+    `wildcard`: the client gets all resources whatever it names. `complete`: a state-of-the-world response holds all
+    that the client is to have, so that leaving out is removing (CDS, LDS). `follows`: resources of this type are
+    due again, whatever their bytes, when the resource of that type which they belong to was sent changed (EDS
+    follows CDS): the one of the same name, unless `owner` tells its name from theirs.
     `placeholder` builds what answers a name that nothing defines; None: such a name stays unanswered (state of the
     world) or is reported removed (delta). `removals`: whether a delta client may be told that a name is gone or unknown
     (not so for ECDS and SDS, §6.11 items 4 and 7). `answers_empty`: a request of which nothing comes is answered all
@@ -27,7 +26,6 @@ class TypeRules:
 
     type_url: str
     short: str
-    order: int
     wildcard: bool = False
     complete: bool = False
     follows: str | None = None
@@ -38,4 +36,4 @@ class TypeRules:
 
 
 TypeTable = Mapping[str, TypeRules]
-"""Type URL -> rules. A type URL that is not in it gets no answer."""
+"""Type URL -> rules, in the order of a push (§6.6). A type URL that is not in it gets no answer."""

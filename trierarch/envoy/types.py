@@ -42,18 +42,18 @@ def route_configuration_of(virtual_host: str) -> str:
 
 
 _RULES = (
-    TypeRules(type_url=CLUSTER, short="CDS", order=0, wildcard=True, complete=True),
-    TypeRules(type_url=ENDPOINT, short="EDS", order=1, follows=CLUSTER, placeholder=empty_load_assignment),
-    TypeRules(type_url=LISTENER, short="LDS", order=2, wildcard=True, complete=True),
-    TypeRules(type_url=ROUTE, short="RDS", order=3, placeholder=empty_route_configuration),
-    TypeRules(type_url=VIRTUAL_HOST, short="VHDS", order=4, wildcard=True, follows=ROUTE, owner=route_configuration_of),
-    TypeRules(type_url=SECRET, short="SDS", order=5, removals=False),
-    TypeRules(type_url=EXTENSION, short="ECDS", order=6, removals=False, answers_empty=True),
-    TypeRules(type_url=NAME_TABLE, short="NDS", order=7, wildcard=True),
+    TypeRules(type_url=CLUSTER, short="CDS", wildcard=True, complete=True),
+    TypeRules(type_url=ENDPOINT, short="EDS", follows=CLUSTER, placeholder=empty_load_assignment),
+    TypeRules(type_url=LISTENER, short="LDS", wildcard=True, complete=True),
+    TypeRules(type_url=ROUTE, short="RDS", placeholder=empty_route_configuration),
+    TypeRules(type_url=VIRTUAL_HOST, short="VHDS", wildcard=True, follows=ROUTE, owner=route_configuration_of),
+    TypeRules(type_url=SECRET, short="SDS", removals=False),
+    TypeRules(type_url=EXTENSION, short="ECDS", removals=False, answers_empty=True),
+    TypeRules(type_url=NAME_TABLE, short="NDS", wildcard=True),
 )
 TYPE_RULES: TypeTable = {rules.type_url: rules for rules in _RULES}
-"""The types that a stream may ask for. Of any other nothing is ever sent, and the stream goes on; but see
-`needs_identity`."""
+"""The types that a stream may ask for, in the order of a push. Of any other nothing is ever sent, and the stream goes
+on; but see `needs_identity`."""
 
 PLAIN_RULES: TypeTable = {url: rules for url, rules in TYPE_RULES.items() if url != VIRTUAL_HOST}
 """The same for clients that get route configurations whole (xds-server.md §16)."""

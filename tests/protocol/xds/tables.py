@@ -37,14 +37,14 @@ def owner(name: str) -> str:
 
 
 RULES = (
-    TypeRules(type_url=CDS, short="CDS", order=0, wildcard=True, complete=True),
-    TypeRules(type_url=EDS, short="EDS", order=1, follows=CDS, placeholder=placeholder),
-    TypeRules(type_url=LDS, short="LDS", order=2, wildcard=True, complete=True),
-    TypeRules(type_url=RDS, short="RDS", order=3, placeholder=placeholder),
-    TypeRules(type_url=VHDS, short="VHDS", order=4, wildcard=True, follows=RDS, owner=owner),
-    TypeRules(type_url=SDS, short="SDS", order=5, removals=False),
-    TypeRules(type_url=ECDS, short="ECDS", order=6, removals=False, answers_empty=True),
-    TypeRules(type_url=NDS, short="NDS", order=7, wildcard=True),
+    TypeRules(type_url=CDS, short="CDS", wildcard=True, complete=True),
+    TypeRules(type_url=EDS, short="EDS", follows=CDS, placeholder=placeholder),
+    TypeRules(type_url=LDS, short="LDS", wildcard=True, complete=True),
+    TypeRules(type_url=RDS, short="RDS", placeholder=placeholder),
+    TypeRules(type_url=VHDS, short="VHDS", wildcard=True, follows=RDS, owner=owner),
+    TypeRules(type_url=SDS, short="SDS", removals=False),
+    TypeRules(type_url=ECDS, short="ECDS", removals=False, answers_empty=True),
+    TypeRules(type_url=NDS, short="NDS", wildcard=True),
 )
 TYPES: Mapping[str, TypeRules] = {rules.type_url: rules for rules in RULES}
 BY_NAME: Mapping[str, TypeRules] = {**TYPES, **{url: replace(TYPES[url], wildcard=False) for url in (CDS, LDS)}}
