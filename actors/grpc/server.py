@@ -24,6 +24,8 @@ from actors.ports import StreamHandler
 
 _OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _SWEEPS_PER_TIMEOUT = 4
+_SWEPT_AT_ONCE = 50
+"""Connections that are looked after in one turn of the loop: if all are due for a PING, a millisecond."""
 
 
 class Server:
@@ -119,8 +121,10 @@ class Server:
         while True:
             await trio.sleep(self._limits.keepalive_timeout / _SWEEPS_PER_TIMEOUT)
             now = trio.current_time()
-            for connection in tuple(self._connections):
+            for number, connection in enumerate(tuple(self._connections), start=1):
                 connection.keep_alive(now)
+                if number % _SWEPT_AT_ONCE == 0:
+                    await trio.lowlevel.checkpoint()
 
 
 def open_listener(listen: str, backlog: int) -> socket.socket:

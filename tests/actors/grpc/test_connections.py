@@ -3,7 +3,7 @@
 import gc
 import socket
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, SimpleNamespace
 
 import pytest
 import trio
@@ -15,7 +15,8 @@ from hyperframe.frame import (
     SettingsFrame,
 )
 
-from actors.grpc.server import format_address, open_listener
+from actors.grpc.limits import Limits
+from actors.grpc.server import Server, format_address, open_listener
 from protocol.errors import RemoteError
 
 BAD_FRAME = bytes.fromhex("000001 00 00 00000000 78")
@@ -182,6 +183,23 @@ async def test_a_peer_that_answers_lives(start, echo):
         ping = await peer.expect(PingFrame)
         await peer.send(PingFrame(0, ping.opaque_data, flags=["ACK"]))
     assert running.server.statistics().peers_dead == 0
+
+
+async def test_others_have_their_turn_while_many_are_looked_after(autojump_clock):
+    """A thousand peers that connected together are due for a PING together: that is not one turn of the loop."""
+    asked = []
+    connection = SimpleNamespace(keep_alive=asked.append)
+    server = Server({}, on_crash=lambda _: None)
+    server._connections = [connection] * 1000
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(server._keep_alive)
+        await trio.sleep(Limits().keepalive_timeout / 4)
+        turns = 0
+        while len(asked) < 1000:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+        nursery.cancel_scope.cancel()
+    assert turns >= 1000 / 50
 
 
 async def test_three_hundred_peers_drop_at_once(start, echo):
