@@ -334,7 +334,7 @@ def _build_endpoints(shared: Shared, identity: Identity) -> tuple[grpc_server.En
         keepalive_timeout=settings.keepalive_timeout,
     )
     begins = TokenBucket(settings.max_requests_per_second or automatic_limit())
-    serve = partial(Server, limits=limits, on_crash=grpc_server.report_crash, on_fault=grpc_server.report_fault)
+    serve = partial(Server, limits=limits, on_crash=grpc_server.report_crash, on_fault=grpc_server.fault_log())
     identify = _identify(shared, identity)
     streams = partial(ads_service.build_handlers, shared.mail.connections, shared.metrics, begins)
     secure = {**(streams(identify) if settings.xds_auth else streams()), **_ca_service(shared, identify)}

@@ -6,9 +6,12 @@ in `KeyRing`s that the token key actor writes; nothing is fetched here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import trio
+
+from actors.line_budget import LineBudget
 from actors.logs import get_logger
 from protocol.errors import RemoteError
 from protocol.statuses import UNAUTHENTICATED
@@ -45,11 +48,14 @@ class KeyRing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authentication:
-    """The authenticators in their order. `wall`: the wall clock; `newest`: where the mesh's trust domain is."""
+    """The authenticators in their order. `wall`: the wall clock; `newest`: where the mesh's trust domain is; `lines`:
+    those that may tell of the refused.
+    """
 
     authenticators: tuple[Authenticator, ...]
     wall: Callable[[], float]
     newest: Newest
+    lines: LineBudget = field(default_factory=LineBudget)
 
     def authenticate(self, port: StreamPort) -> Caller:
         """Who calls. Raises `RemoteError` (UNAUTHENTICATED) with a text that tells the caller nothing."""
@@ -61,8 +67,15 @@ class Authentication:
             case Caller() as caller:
                 return caller
             case Unproved(reason=reason):
-                log.warning("caller_unauthenticated", peer=shown.address, method=port.method, reason=reason)
+                self._report(port, reason)
                 raise RemoteError(UNAUTHENTICATED, "authentication failure")
+
+    def _report(self, port: StreamPort, reason: str) -> None:
+        left_out = self.lines.left_out(port.peer.address, trio.current_time())
+        if left_out is not None:
+            log.warning(
+                "caller_unauthenticated", peer=port.peer.address, method=port.method, reason=reason, left_out=left_out
+            )
 
 
 def plan_authenticators(settings: Settings, rings: tuple[KeyRing, ...]) -> tuple[Authenticator, ...]:

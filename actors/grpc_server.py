@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.descriptions import PortDescription
+from actors.line_budget import LineBudget
 from actors.logs import get_logger
 
 if TYPE_CHECKING:
@@ -82,6 +83,13 @@ def report_crash(error: Exception) -> None:
     log.error("stream_crashed", exc_info=error)
 
 
-def report_fault(address: str, fault: PeerFault) -> None:
-    """Log why a client's connection was ended."""
-    log.warning("peer_dismissed", peer=address, error=fault.code.name, reason=fault.reason)
+def fault_log() -> Callable[[str, PeerFault], None]:
+    """What logs why a client's connection was ended, unless its host has filled the log enough."""
+    lines = LineBudget()
+
+    def report(address: str, fault: PeerFault) -> None:
+        left_out = lines.left_out(address, trio.current_time())
+        if left_out is not None:
+            log.warning("peer_dismissed", peer=address, error=fault.code.name, reason=fault.reason, left_out=left_out)
+
+    return report

@@ -72,10 +72,12 @@ EVENTS: Mapping[str, str] = {
     "impersonation_refused": "A caller asked for somebody else's certificate and may not; `reason` says why.",
     "token_keys_read": "The keys of an issuer of tokens were read, and are others than before.",
     "token_keys_unread": "The keys of an issuer of tokens cannot be obtained; those known before stay.",
-    "caller_unauthenticated": "A caller could not prove who it is; `reason` joins what each authenticator missed.",
+    "caller_unauthenticated": "A caller could not prove who it is; `reason` joins what each authenticator missed. "
+    "A host has some lines a minute: `left_out` counts those before this one that were not written.",
     # streams
     "xds_opened": "A port for xDS is open: the first snapshot is built; if `encrypted`, with a certificate.",
-    "peer_dismissed": "A connection was ended because its client broke HTTP/2's rules or exceeded a budget (GOAWAY).",
+    "peer_dismissed": "A connection was ended because its client broke HTTP/2's rules or exceeded a budget (GOAWAY); "
+    "`left_out` as above.",
     "stream_opened": "A client has said who it is.",
     "stream_ended": "A stream ended; `reason` says how.",
     "stream_refused": "A stream was ended with a gRPC status because its client broke a rule.",

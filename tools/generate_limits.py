@@ -15,6 +15,7 @@ from actors import (
     folder_scan,
     jwks_source,
     key_fetching,
+    line_budget,
     push_scheduler,
     snapshot_builder,
 )
@@ -87,6 +88,12 @@ CONNECTIONS = (
     Row("silence after it", seconds(LIMITS.keepalive_timeout), "aborted (RST)", "GRPC_KEEPALIVE_TIMEOUT"),
     Row("socket that takes no byte", seconds(LIMITS.stuck_timeout), "aborted (RST)"),
     Row("unsent bytes of a connection", size(LIMITS.max_unsent), "aborted (RST)"),
+    Row(
+        "lines about a host in the log: of connections ended for a fault, and of callers who prove nothing",
+        f"{line_budget.LINES} of each a minute",
+        "counted in the next line",
+    ),
+    Row("hosts that are told apart for that", f"{line_budget.MOST_HOSTS}", "they share the lines of one more"),
     Row("listening to a peer after GOAWAY for a fault", seconds(LIMITS.farewell), "closed"),
 )
 HTTP2 = (

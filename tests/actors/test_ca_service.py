@@ -20,6 +20,7 @@ from actors.authority_files import InMemory
 from actors.ca_service import Terms
 from actors.grpc import Limits, Server
 from actors.identity_messages import IssueIdentity, SignedChain
+from actors.line_budget import LINES
 from actors.mailbox import Mailbox, ask
 from actors.metrics import Metrics
 from actors.newest import Newest
@@ -227,6 +228,14 @@ async def test_whoever_proves_nothing_is_unauthenticated(service, lines, bearer,
     (line,) = events(lines, "caller_unauthenticated")
     assert reason in line["reason"]
     assert service.metrics.unauthenticated._value.get() == 1
+
+
+async def test_a_flood_of_callers_does_not_fill_the_log(service, lines):
+    """A host has some lines a minute; the metric counts all."""
+    for _ in range(LINES + 2):
+        assert (await service.refusal())[0] == "UNAUTHENTICATED"
+    assert [line["left_out"] for line in events(lines, "caller_unauthenticated")] == [0] * LINES
+    assert service.metrics.unauthenticated._value.get() == LINES + 2
 
 
 async def test_a_certificate_of_another_authority_proves_nothing(service, nursery):

@@ -6,9 +6,12 @@ from functools import partial
 
 import pytest
 import trio
+from h2.errors import ErrorCodes
 from trio.testing import wait_all_tasks_blocked
 
 from actors import grpc_server
+from actors.grpc import PeerFault
+from actors.line_budget import LINES
 from actors.static_supervisor import supervise
 from actors.supervision import SupervisorHandle
 from actors.tree import ChildSpec, SupervisorSpec
@@ -124,3 +127,17 @@ async def test_a_crash_of_a_stream_is_logged(lines):
     grpc_server.report_crash(error)
     (line,) = lines
     assert (line["event"], line["exc_info"]) == ("stream_crashed", error)
+
+
+async def test_ended_connections_do_not_fill_the_log(lines, autojump_clock):
+    """A host has some lines a minute, and its next one says how many were left out; another host has its own."""
+    report, fault = grpc_server.fault_log(), PeerFault(ErrorCodes.ENHANCE_YOUR_CALM, "too many PINGs")
+    for port in range(LINES + 3):
+        report(f"10.0.0.1:{port}", fault)
+    report("10.0.0.2:1", fault)
+    await trio.sleep(60)
+    report("10.0.0.1:99", fault)
+    assert [line["left_out"] for line in lines] == [0] * LINES + [0, 3]
+    assert (lines[0]["event"], lines[0]["peer"], lines[0]["error"]) == (
+        "peer_dismissed", "10.0.0.1:0", "ENHANCE_YOUR_CALM",
+    )  # fmt: skip
