@@ -58,12 +58,14 @@ class Connection:
         peer = Peer(address=address, encrypted=serving.tls is not None)
         self._meter = FrameMeter(serving.limits, now)
         self._dispatcher = Dispatcher(nursery, serving, peer, self._meter.calls)
-        self._protocol = TrioProtocol(self._dispatcher, self._transport, serving.limits, serving.large_messages)
+        self._large_messages = serving.large_messages
+        self._newcomers = serving.newcomers
+        self._protocol: TrioProtocol | None = None
+        """None until hands are shaken: whoever only connects is to cost little."""
         self._liveness = Liveness(
             interval=serving.limits.keepalive_interval, timeout=serving.limits.keepalive_timeout, now=now
         )
         self._busy_at = now
-        self._begun = False
         self._gone = trio.Event()
 
     @property
@@ -85,7 +87,7 @@ class Connection:
 
     def goaway(self) -> None:
         """Ask the peer to call somebody else from now on."""
-        if self._begun:
+        if self._protocol is not None:
             self._protocol.connection.goaway()
 
     def keep_alive(self, now: float) -> None:
@@ -98,7 +100,7 @@ class Connection:
             self.abort()
             return
         match self._liveness.check(now):
-            case Verdict.ASK if self._begun:
+            case Verdict.ASK if self._protocol is not None:
                 self._protocol.connection.ping()
             case Verdict.BURY:
                 self._totals.peers_dead += 1
@@ -108,7 +110,7 @@ class Connection:
 
     def _retire(self, now: float) -> None:
         """Ask a peer that has had no call for long to leave; close at the next sweep if it has not."""
-        if self._dispatcher.open_calls or not self._begun:
+        if self._dispatcher.open_calls or self._protocol is None:
             self._busy_at = now
         elif self._dispatcher.refusing:
             self._transport.close()
@@ -119,7 +121,7 @@ class Connection:
 
     async def drain(self) -> None:
         """Say GOAWAY, end all calls, send what is unsent, and wait until the peer has closed. May take for ever."""
-        if not self._begun:
+        if self._protocol is None:
             self.abort()
         self.goaway()
         await self._dispatcher.drain()
@@ -133,52 +135,56 @@ class Connection:
 
     def close(self) -> None:
         """Release everything. For a connection whose tasks have ended."""
-        self._protocol.connection_lost(None)
+        if self._protocol is not None:
+            self._protocol.connection_lost(None)
         self._gone.set()
 
     async def _serve(self) -> None:
         try:
-            if await self._greet():
-                while await self._read():
-                    pass
+            protocol = await self._greet()
+            while protocol is not None and await self._read(protocol):
+                pass
         except PeerFault as fault:
             self._dismiss(fault)
             await self._see_off()
 
-    async def _greet(self) -> bool:
-        """Shake hands, and read until the peer speaks HTTP/2. False if it does not in time, or leaves."""
+    async def _greet(self) -> TrioProtocol | None:
+        """Shake hands, and read until the peer speaks HTTP/2. None if it does not in time, or leaves."""
         with trio.move_on_after(self._limits.handshake_timeout) as greeting:
-            await self._begin()
-            while await self._read():
-                if self._protocol.processor.greeted:
-                    return True
+            with self._newcomers.waiting(greeting.cancel):
+                protocol = await self._begin()
+                while await self._read(protocol):
+                    if protocol.processor.greeted:
+                        return protocol
         self._totals.handshakes_timed_out += greeting.cancelled_caught
-        return False
+        return None
 
-    async def _begin(self) -> None:
+    async def _begin(self) -> TrioProtocol:
         await self._transport.handshake()
         self._dispatcher.peer = replace(self._dispatcher.peer, identities=self._transport.identities())
-        self._begun = True
-        self._protocol.begin()
+        protocol = TrioProtocol(self._dispatcher, self._transport, self._limits, self._large_messages)
+        self._protocol = protocol
+        protocol.begin()
+        return protocol
 
-    async def _read(self) -> bool:
+    async def _read(self, protocol: TrioProtocol) -> bool:
         """Read once, and process it. False when there is nothing left to read."""
         if self._transport.is_closing():
             return False
         data = await self._transport.receive()
         if data:
-            await self._process(data, trio.current_time())
+            await self._process(protocol, data, trio.current_time())
         return bool(data)
 
-    async def _process(self, data: bytes, now: float) -> None:
+    async def _process(self, protocol: TrioProtocol, data: bytes, now: float) -> None:
         """Process what was read, step by step, and rest if it was more than a peer may ask of us."""
         self._liveness.heard(now)
-        self._meter.sent(self._protocol.connection.data_sent)
+        self._meter.sent(protocol.connection.data_sent)
         steps = iter(self._meter.steps(data, now))
-        self._protocol.data_received(next(steps))
+        protocol.data_received(next(steps))
         for step in steps:
             await trio.lowlevel.checkpoint()
-            self._protocol.data_received(step)
+            protocol.data_received(step)
         pause = self._meter.pause(len(data), now)
         if pause:
             await trio.sleep(pause)
@@ -187,7 +193,8 @@ class Connection:
         """End all calls and say GOAWAY."""
         self._totals.peers_dismissed += 1
         self._on_fault(self._dispatcher.peer.address, fault)
-        self._protocol.connection.dismiss(fault)
+        if self._protocol is not None:
+            self._protocol.connection.dismiss(fault)
         self._dispatcher.close()
 
     async def _see_off(self) -> None:

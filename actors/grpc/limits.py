@@ -25,6 +25,11 @@ class Limits:
     max_connections: int = 20_000
     """Connections of the server; one more is closed unheard. Kept free of TLS, an idle one costs about 30 KB."""
 
+    max_newcomers: int = 4_000
+    """Connections of the server that do not speak HTTP/2 yet; for one more the oldest is closed. Each costs up to
+    60 KB with TLS. At the fastest that connections are accepted, somebody new has a second.
+    """
+
     max_calls: int = 20_000
     """Streams of the server, whatever their connections; one more is refused, to be tried elsewhere."""
 

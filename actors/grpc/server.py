@@ -18,6 +18,7 @@ from actors.grpc.budget import Allowance
 from actors.grpc.connection import Connection, serve_connection
 from actors.grpc.faults import PeerFault
 from actors.grpc.limits import Limits
+from actors.grpc.newcomers import Newcomers
 from actors.grpc.serving import Serving
 from actors.grpc.statistics import ServerStatistics, Totals
 from actors.ports import StreamHandler
@@ -53,6 +54,7 @@ class Server:
             limits=self._limits,
             tls=tls,
             totals=self._totals,
+            newcomers=Newcomers(self._limits.max_newcomers),
             large_messages=Allowance(self._limits.large_messages),
             on_crash=on_crash,
             on_fault=on_fault or _ignore_fault,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from actors.grpc.budget import Allowance
 from actors.grpc.faults import PeerFault
 from actors.grpc.limits import Limits
+from actors.grpc.newcomers import Newcomers
 from actors.grpc.statistics import Totals
 from actors.ports import StreamHandler
 
@@ -21,6 +22,8 @@ class Serving:
     tls: Callable[[], ssl.SSLContext] | None
     """Asked for each connection. None: plain text."""
     totals: Totals
+    newcomers: Newcomers
+    """Those that have not begun to speak HTTP/2."""
     large_messages: Allowance
     """What all large messages that arrive may hold."""
     on_crash: Callable[[Exception], None]

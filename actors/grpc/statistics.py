@@ -36,7 +36,7 @@ class ServerStatistics:
     connections_broken: int
     """Ended by an error of the network or of TLS, failed handshakes included."""
     handshakes_timed_out: int
-    """Closed because they did not begin to speak HTTP/2 in time."""
+    """Closed because they did not begin to speak HTTP/2 in time, or before others that came later."""
     peers_dead: int
     """Aborted because they did not answer a PING."""
     peers_idle: int

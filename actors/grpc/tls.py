@@ -29,7 +29,11 @@ class TlsTransport(SocketTransport):
         self._tls = context.wrap_bio(self._received, self._encrypted, server_side=True)
 
     async def handshake(self) -> None:
-        """Shake hands. Raises ssl.SSLError (an OSError) when the peer is not acceptable."""
+        """Shake hands. Raises ssl.SSLError (an OSError) when the peer is not acceptable.
+
+        OpenSSL makes its buffers, 33 KB, when it is first asked: not before there is something to put into them.
+        """
+        await self._receive_encrypted()
         while True:
             try:
                 self._tls.do_handshake()

@@ -16,6 +16,7 @@ from actors.grpc.faults import PeerFault
 from actors.grpc.http2 import TrioProtocol
 from actors.grpc.limits import Limits, Rate
 from actors.grpc.meter import FrameMeter
+from actors.grpc.newcomers import Newcomers
 from actors.grpc.serving import Serving
 from actors.grpc.statistics import Totals
 from actors.ports import Peer
@@ -148,7 +149,7 @@ async def play(random: Random, data: bytes) -> tuple[str, list[Exception]]:
     crashes: list[Exception] = []
     serving = Serving(
         handlers={METHOD: echo}, limits=GENEROUS, tls=None, totals=Totals(), large_messages=Allowance(10**6),
-        on_crash=crashes.append, on_fault=lambda address, fault: None,
+        newcomers=Newcomers(1), on_crash=crashes.append, on_fault=lambda address, fault: None,
     )  # fmt: skip
     async with trio.open_nursery() as nursery:
         meter = FrameMeter(GENEROUS, 0.0)

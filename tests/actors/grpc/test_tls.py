@@ -1,7 +1,12 @@
 """TLS: the same frames, encrypted; who the peer is; what a bad peer can do."""
 
+import gc
+
 import trio
+import trio.testing
 from hyperframe.frame import GoAwayFrame
+
+from actors.grpc.http2 import TrioProtocol
 
 IDENTITY = "spiffe://cluster.local/ns/default/sa/client"
 
@@ -64,6 +69,18 @@ async def test_a_handshake_that_stops_is_given_up(start, tls, echo):
     await stream.send_all(b"\x16\x03\x01\x02\x00\x01\x00")
     assert await stream.receive_some() == b""
     assert running.server.statistics().handshakes_timed_out == 1
+
+
+async def test_a_handshake_that_is_not_done_holds_nothing_of_http2(start, tls, echo):
+    """A flood of them is a matter of kilobytes each."""
+    gc.collect()
+    before = sum(isinstance(each, TrioProtocol) for each in gc.get_objects())
+    running = await start(echo, tls=tls.server(ask=False))
+    stream = await running.connect_bytes()
+    await stream.send_all(b"\x16\x03\x01\x02\x00\x01\x00")
+    await trio.testing.wait_all_tasks_blocked(0.01)
+    assert running.server.statistics().connections_open == 1
+    assert sum(isinstance(each, TrioProtocol) for each in gc.get_objects()) == before
 
 
 async def test_messages_of_any_size(start, tls, echo):
