@@ -7,7 +7,8 @@ from click.testing import CliRunner
 
 from trierarch.cli.serve import command
 from trierarch.push.mesh import KeyFetching
-from trierarch.settings import BadSetting, Settings, automatic_limit, parse_address, parse_duration, parse_settings
+from trierarch.setting_values import parse_address, parse_duration
+from trierarch.settings import BadSetting, Settings, automatic_limit, parse_settings
 
 
 def test_flags_win_over_the_environment_and_that_over_defaults():

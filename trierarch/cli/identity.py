@@ -27,7 +27,7 @@ from trierarch.cli.identity_files import CHAIN, KEY, ROOTS, write_identity
 from trierarch.envoy.bootstrap import CONTROL_PLANE_NAME
 from trierarch.identity.pem import write_key
 from trierarch.identity.renewal import seconds_to_renewal
-from trierarch.settings import parse_duration
+from trierarch.setting_values import parse_duration
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds between attempts; the pause doubles from the first to the longest."""
