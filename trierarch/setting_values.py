@@ -1,4 +1,4 @@
-"""What the values of flags and variables look like, as istiod reads them. Which there are is in `trierarch/settings.py`.
+"""What values of settings look like, as istiod reads them. Which settings there are is in `trierarch/settings.py`.
 
 Each function raises ValueError, with words for people, for a text that it cannot read.
 """
