@@ -219,13 +219,13 @@ class Intake:
         yield from self._count_rejected()
 
     def _count_rejected(self) -> Iterator[None]:
-        gauge = self._metrics.rejected_configs
-        gauge.clear()
+        rejected: set[tuple[str, str]] = set()
         for findings in self._told.values():
             for each in findings.values():
                 if isinstance(each, Rejected):
-                    gauge.labels(*_metric_labels(each)).set(1)
+                    rejected.add(_metric_labels(each))
                 yield
+        self._metrics.rejected_configs.listed = rejected
 
 
 def _in_turns(steps: Iterator[None]) -> Steps[None]:

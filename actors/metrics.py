@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
 
+from actors.listed_gauge import ListedGauge
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -43,6 +45,12 @@ class MetricsRegistry(CollectorRegistry):
         """A metric that says how things are now."""
         return Gauge(name, about, labels, registry=self)
 
+    def list(self, name: str, about: str, *labels: str) -> ListedGauge:
+        """A metric that lists what is so now."""
+        listed = ListedGauge(name, about, *labels)
+        self.register(listed)
+        return listed
+
     def histogram(self, name: str, about: str, *labels: str, buckets: Sequence[float] = _SECONDS) -> Histogram:
         """A metric that says how many were how large."""
         return Histogram(name, about, labels, buckets=buckets, registry=self)
@@ -62,7 +70,7 @@ class Metrics:
     def _add_configuration(self, new: MetricsRegistry) -> None:
         """From a change to the snapshot that has it."""
         self.inbound_updates = new.counter("pilot_inbound_updates", "Changes that came in", "type")
-        self.rejected_configs = new.gauge(
+        self.rejected_configs = new.list(
             "pilot_total_rejected_configs", "Documents that are not in force", "type", "name"
         )
         self.debounce_time = new.histogram("pilot_debounce_time", "From the first change to the snapshot")

@@ -300,3 +300,17 @@ async def test_rejected_objects_are_in_the_metrics(mail, nursery, autojump_clock
     await heard(mail)
     assert value("pilot_total_rejected_configs", labels) is None
     nursery.cancel_scope.cancel()
+
+
+async def test_whoever_reads_what_is_rejected_sees_all_of_it(mail, nursery, autojump_clock):
+    """However much nonsense a folder has, and whatever comes meanwhile: all of before or all of now."""
+    await synced(nursery, mail)
+    findings = [replace(rejected(), key=subject(f"n{number}").key) for number in range(4 * intake.FINDINGS_PER_TURN)]
+    seen = set()
+    for some in (findings, findings[1:], ()):
+        await mail.inbox.send(said(findings=tuple(some)))
+        for _ in range(100):
+            await trio.lowlevel.checkpoint()
+            seen.update(len(metric.samples) for metric in mail.metrics.rejected_configs.collect())
+    assert seen == {0, len(findings), len(findings) - 1}
+    nursery.cancel_scope.cancel()
