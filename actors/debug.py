@@ -92,7 +92,8 @@ class Pages:
 
     async def metrics(self, _: Request) -> Response:
         """Prometheus' text format."""
-        return Response(generate_latest(self._sources.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+        page = await _beside(lambda: generate_latest(self._sources.metrics.registry))
+        return Response(page, media_type=CONTENT_TYPE_LATEST)
 
     async def syncz(self, request: Request) -> Response:
         """For each proxy and type, the nonce sent and the nonce acknowledged."""
@@ -177,6 +178,8 @@ PAGES: Mapping[str, Callable[[Pages, Request], Awaitable[Response]]] = {
 }
 """What is at which path. Actors are killed by POST at `KILL`."""
 
+_LANE = trio.CapacityLimiter(1)
+
 KILL = "/debug/actors/{name}/kill"
 
 
@@ -189,5 +192,10 @@ def build_app(sources: Sources) -> Starlette:
 
 async def _in_thread(build: Callable[[], object]) -> Response:
     """A page of JSON, built and encoded beside the event loop: of a large mesh it is many megabytes."""
-    page = await trio.to_thread.run_sync(lambda: debug_pages.encode_page(build()).encode())
+    page = await _beside(lambda: debug_pages.encode_page(build()).encode())
     return Response(page, media_type="application/json")
+
+
+async def _beside(build: Callable[[], bytes]) -> bytes:
+    """Build a page in a thread, one at a time: forty would leave the event loop a fortieth of the interpreter."""
+    return await trio.to_thread.run_sync(build, limiter=_LANE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import dataclass, fields
 
 import httpx
@@ -73,6 +75,29 @@ async def test_ready_once_proxies_can_be_served(pages, autojump_clock):
     assert (await pages.client.get("/ready")).status_code == 200
     async with open_client(pages.mesh, ready=False) as client:
         assert (await client.get("/ready")).status_code == 503
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/debug/syncz", "/debug/pushes", "/debug/findings"])
+async def test_long_pages_are_built_one_at_a_time_beside_the_event_loop(pages, autojump_clock, monkeypatch, path):
+    """However many ask for them at once: a folder full of nonsense makes even the metrics long."""
+    threads, at_work, most = set(), 0, 0
+
+    def build(*_):
+        nonlocal at_work, most
+        at_work += 1
+        most = max(most, at_work)
+        threads.add(threading.current_thread())
+        time.sleep(0.001)
+        at_work -= 1
+        return b""
+
+    monkeypatch.setattr(debug, "generate_latest", build)
+    monkeypatch.setattr(debug.debug_pages, "encode_page", lambda _: build().decode())
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(pages.client.get, path)
+    assert most == 1
+    assert threading.current_thread() not in threads
 
 
 async def test_metrics_are_in_prometheus_format(pages, autojump_clock):
