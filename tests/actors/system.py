@@ -65,11 +65,14 @@ class Look:
 
 
 class World:
-    """What there is to read, as objects in the short form of `tests.push.fixtures`. `findings` go with an edit."""
+    """What there is to read, as objects in the short form of `tests.push.fixtures`. `findings` go with an edit. To read
+    everything takes so many seconds of `slowness`.
+    """
 
     def __init__(self, text: str) -> None:
         self.objects = {each.key: each for each in objects(text)}
         self.findings: tuple[Finding, ...] = ()
+        self.slowness = 0.0
         self._inbox: Mailbox[ToSource | Look] | None = None
 
     def edit(self, text: str) -> None:
@@ -104,8 +107,9 @@ class World:
                     told = await self._tell_changes(intake, told)
 
     async def _tell_everything(self, intake):
-        told = dict(self.objects)
         now = trio.current_time()
+        await trio.sleep(self.slowness)
+        told = dict(self.objects)
         everything = SourceChanged(
             source=SOURCE, upserts=tuple(told.values()), full=True, findings=self.findings, seen_at=now
         )

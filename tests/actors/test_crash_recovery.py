@@ -9,6 +9,7 @@ from actors.messages import BuildSnapshot, ConfigChanged, GenerateEach, PushTo, 
 from tests.actors.fake_stream import FakeEnvoy
 from tests.actors.meshes import SHOP, routing
 from tests.actors.system import SOURCE, open_wiretap, run_seeded, start_mesh
+from trierarch.envoy.types import CLUSTER, LISTENER
 from trierarch.push.status import Outcome
 
 PIPELINE = ("journal", SOURCE, "intake", "debouncer", "snapshot_builder", "generator", "push_scheduler")
@@ -124,3 +125,30 @@ def test_the_factory_of_connections_may_be_killed(stage):
     """All streams end; their clients come back with what they have and get what is new."""
     for seed in SEEDS:
         run_seeded(seed, play, "connections", stage, check_connections)
+
+
+SLOWNESS = 3.0
+"""Seconds that a source takes to read everything: longer than any change is held back by others."""
+
+
+async def watch(envoys, seconds):
+    """Look at the Envoys all the time: none of them loses a cluster or a listener."""
+    kept = [{url: set(envoy.client.held[url]) for url in (CLUSTER, LISTENER)} for envoy in envoys]
+    with trio.move_on_after(seconds):
+        while True:
+            for envoy, names in zip(envoys, kept, strict=True):
+                assert all(envoy.client.held[url].keys() >= known for url, known in names.items()), envoy
+            await trio.sleep(0.05)
+
+
+@pytest.mark.parametrize("actor", [*PIPELINE, "dns", "jwks", "pipeline"])
+async def test_nobody_is_told_of_half_a_mesh(actor, nursery, autojump_clock):
+    """However long a source takes to tell everything again, proxies keep what they have; then they get what is new."""
+    envoys = [FakeEnvoy("web-1.shop", "10.1.0.1", delta=True), FakeEnvoy("web-2.shop", "10.1.0.2", delta=False)]
+    mesh = await start_mesh(nursery, SHOP, envoys=envoys)
+    mesh.world.slowness = SLOWNESS
+    mesh.kill(actor)
+    mesh.edit(routing(2))
+    await watch(envoys, 2 * SLOWNESS)
+    await mesh.settle()
+    mesh.check()
