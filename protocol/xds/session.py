@@ -33,6 +33,7 @@ from protocol.xds import delta, sotw
 from protocol.xds.doubt import NO_NAMES
 from protocol.xds.events import Event, NotServed, Response
 from protocol.xds.nonce import build_nonce
+from protocol.xds.requests import count_names
 from protocol.xds.selection import whole_parts
 from protocol.xds.subscription import (
     Offer,
@@ -121,6 +122,13 @@ class AdsSession(NamedTuple):
         """The names asked for of this type; none if it is not watched."""
         watch = self.watches.get(type_url)
         return watch.names if watch else NO_NAMES
+
+    def count_touched(self, request: Request) -> int:
+        """How many names a step by this request goes through: those that it says, and, four times over, those that a
+        NACK leaves in doubt, though it names none.
+        """
+        watch = self.watches.get(request.type_url) if request.nack else None
+        return count_names(request) + (4 * sum(map(len, watch.doubt.unsettled)) if watch else 0)
 
     def count_single(self, type_url: str, resources: ResourceSet) -> int:
         """How many names the client waits for that are not answered with a whole part of this set."""

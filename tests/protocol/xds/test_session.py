@@ -4,6 +4,7 @@ import pytest
 
 from protocol.errors import LocalError
 from protocol.xds.events import NotServed
+from protocol.xds.requests import Nack
 from protocol.xds.resources import EMPTY, ResourceSet, digest
 from protocol.xds.session import HEALTH, MOST_REFUSED, AdsSession
 from tests.protocol.xds.conversation import Conversation
@@ -199,6 +200,21 @@ def test_names_that_are_answered_one_by_one_are_counted(dialect):
     assert answered.count_single(EDS, resources) == 0
     session, _ = begin(TYPES, "s").receive(request(EDS, "a", "b", "c"))
     assert session.count_single(EDS, resources) == 1
+
+
+def test_what_a_nack_goes_through_is_counted(dialect):
+    """All that is in doubt, though a delta client names none of it: of fifty thousand names that is a thread's work."""
+    begin, request = dialect
+    session, _ = begin(TYPES, "s").receive(request(EDS, "a", "b", "c"))
+    session, response = session.respond(EDS, build_set({"a": "1", "b": "1", "c": "1"}))
+    acknowledgement = request(EDS, nonce=response.nonce)
+    refusal = request(EDS, nonce=response.nonce, nack=Nack(code=13, message="no good"))
+    assert session.count_touched(acknowledgement) == 0
+    assert session.count_touched(refusal) == 4 * 3
+    assert session.count_touched(request(EDS, "d", nonce=response.nonce)) == 1
+    assert session.count_touched(request(CDS, nonce="7", nack=refusal.nack)) == 0
+    settled, _ = session.receive(acknowledgement)
+    assert settled.count_touched(refusal) == 0
 
 
 def test_a_push_of_all_clusters_is_encoded_ahead_where_they_are_all_sent():
