@@ -78,8 +78,8 @@ def text_field(field: int, text: str) -> bytes:
     return length_delimited(field, text.encode()) if text else b""
 
 
-_common_field = lru_cache(maxsize=256)(text_field)
-"""The same for texts that a thousand responses have alike: their type, and the version of a set that many share."""
+_type_field = lru_cache(maxsize=256)(text_field)
+"""The same for type URLs: there are few, and they are asked for thousands of times."""
 
 
 def _open_any(type_url: str, size: int) -> bytes:
@@ -175,7 +175,7 @@ class SharedFields:
         found = self._selections.get(selection)
         if found is None:
             fields = chain(map(self.of, selection.parts), map(self.of_one, selection.resources))
-            found = self._selections[selection] = tuple(chain.from_iterable(fields))
+            found = self._selections[selection] = tuple(filter(None, chain.from_iterable(fields)))
         return found
 
     def prepare(self, part: Part) -> Iterator[None]:
@@ -212,8 +212,7 @@ def sotw_response(*, type_url: str, version: str, nonce: str, fields: Iterable[b
 
     `fields` are buffers from `sotw_resource_field` or `SharedFields`.
     """
-    closing = _common_field(4, type_url) + text_field(5, nonce)
-    return tuple(filter(None, (_common_field(1, version), *fields, closing)))
+    return (text_field(1, version), *fields, _type_field(4, type_url) + text_field(5, nonce))
 
 
 def delta_response(
@@ -223,6 +222,5 @@ def delta_response(
 
     `fields` are buffers from `delta_resource_field` or `SharedFields`.
     """
-    gone = b"".join(length_delimited(6, name.encode()) for name in removed)
-    closing = _common_field(4, type_url) + text_field(5, nonce) + gone
-    return tuple(filter(None, (_common_field(1, version), *fields, closing)))
+    gone = b"".join([length_delimited(6, name.encode()) for name in removed])
+    return (text_field(1, version), *fields, _type_field(4, type_url) + text_field(5, nonce) + gone)

@@ -280,11 +280,10 @@ def offered(watch: Watch, resources: ResourceSet, offer: Offer | None, nonce: st
     if offer is None and watch.sent is resources and watch.owed is None and not watch.due:
         return watch
     lost = _still_lost(watch.lost, resources, offer)
-    if offer is None:
-        return watch._replace(names=names, sent=resources, owed=None, due=NO_NAMES, lost=lost)
-    doubt = watch.doubt.told(offer.told, whole=offer.whole)
-    _, _, acked, rejection, _, _, _, _, _, late, pressed, said = watch
-    return Watch(names, nonce, acked, rejection, resources, None, NO_NAMES, lost, doubt, late, pressed, said)
+    _, last, acked, rejection, _, _, _, _, doubt, late, pressed, said = watch
+    if offer is not None:
+        last, doubt = nonce, doubt.told(offer.told, whole=offer.whole)
+    return Watch(names, last, acked, rejection, resources, None, NO_NAMES, lost, doubt, late, pressed, said)
 
 
 def _still_lost(lost: frozenset[str], resources: ResourceSet, offer: Offer | None) -> frozenset[str]:
