@@ -18,6 +18,7 @@ from actors.mailbox import ask
 from protocol.csr import METHOD, decode_request, encode_response
 from protocol.errors import RemoteError
 from protocol.statuses import DEADLINE_EXCEEDED, INVALID_ARGUMENT, UNAUTHENTICATED
+from trierarch.identity.authority import moment
 from trierarch.identity.csr_request import read_csr
 from trierarch.identity.impersonation import find_objection
 from trierarch.identity.leaf import Refused
@@ -87,7 +88,7 @@ async def create_certificate(port: StreamPort, *, terms: Terms) -> None:
         identities=identities,
         proof=caller.proof.value,
         serial=f"{signed.serial:x}",
-        not_after=signed.not_after,
+        expires=moment(signed.not_after).isoformat(),
     )
     await port.send((encode_response(signed.chain),))
 

@@ -19,6 +19,7 @@ from actors.identity_messages import AuthorityChanged, IssuedIdentity, IssueIden
 from actors.logs import get_logger
 from actors.mailbox import ask
 from actors.serving_tls import ServingCertificate, build_context
+from trierarch.identity.authority import moment
 from trierarch.identity.renewal import seconds_to_renewal
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Rotor:
                 self._complain(reason)
                 await trio.sleep(RETRY)
             case IssuedIdentity():
-                self._serve(_issued(answer), names=names, expires=answer.not_after)
+                self._serve(_issued(answer), names=names, expires=moment(answer.not_after).isoformat())
                 self._number = answer.number
                 await self._news(self._life(answer))
 

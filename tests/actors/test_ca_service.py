@@ -168,6 +168,7 @@ async def test_a_token_is_worth_a_certificate(service, lines):
     assert roots.encode() == service.roots
     (line,) = events(lines, "certificate_signed")
     assert (line["identities"], line["proof"]) == ((ALICE,), "token")
+    assert line["expires"] == x509.load_pem_x509_certificate(leaf.encode()).not_valid_after_utc.isoformat()
     assert "PRIVATE" not in str(lines)
     assert service.metrics.certificates_issued._value.get() == 1
 
