@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import trio
 
@@ -29,22 +31,23 @@ WRITING = "writing"
 SEEDS = range(2)
 
 
-async def play(actor, stage, check):
-    """Edit, kill the actor at that stage, let everything come to rest, and see what was noticed."""
+async def play(actors, stage, check):
+    """Edit, kill the actors at that stage, let everything come to rest, and see what was noticed."""
     envoys = [FakeEnvoy("web-1.shop", "10.1.0.1", delta=True), FakeEnvoy("web-2.shop", "10.1.0.2", delta=False)]
     with open_wiretap() as tap:
         async with trio.open_nursery() as nursery:
             mesh = await start_mesh(nursery, SHOP, envoys=envoys)
             mesh.check()
-            actor = mesh.number_of(envoys[0]) if actor == "connection" else actor
+            actors = [mesh.number_of(envoys[0]) if actor == "connection" else actor for actor in actors]
             mesh.records.clear()
             await reach(stage, mesh, tap)
-            mesh.kill(actor)
+            for actor in actors:
+                mesh.kill(actor)
             for envoy in envoys:
                 envoy.stream.resume()
             await mesh.settle()
             mesh.check()
-            check(mesh, actor)
+            check(mesh, *actors)
             nursery.cancel_scope.cancel()
 
 
@@ -63,9 +66,9 @@ async def reach(stage, mesh, tap):
             await trio.sleep(0.05)
 
 
-def check_alone(mesh, actor):
+def check_alone(mesh, *actors):
     """Nobody else was restarted, and no client was told anything but the edit."""
-    assert mesh.restarts() == {actor: 1}
+    assert mesh.restarts() == dict.fromkeys(actors, 1)
     assert [envoy.streams for envoy in mesh.envoys] == [1, 1]
     for envoy in mesh.envoys:
         check_records(mesh.records_of(envoy))
@@ -100,14 +103,21 @@ def check_records(records):
 def test_an_actor_of_the_pipeline_may_be_killed(actor, stage):
     """Whoever is killed when: the edit reaches both clients, the records name it, and nobody else notices."""
     for seed in SEEDS:
-        run_seeded(seed, play, actor, stage, check_alone)
+        run_seeded(seed, play, [actor], stage, check_alone)
+
+
+@pytest.mark.parametrize("stage", ["settling", "debounced", "built"])
+@pytest.mark.parametrize("pair", tuple(pairwise(PIPELINE[1:])), ids="-".join)
+def test_two_neighbours_may_be_killed_at_once(pair, stage):
+    """What one of them remembers for the other is known all the same, and is a cause of what reaches the clients."""
+    run_seeded(0, play, pair, stage, check_alone)
 
 
 @pytest.mark.parametrize("stage", [*STAGES, WRITING])
 def test_a_connection_may_be_killed(stage):
     """Its client notices nothing, unless it was in the middle of a message: then it has to connect again."""
     for seed in SEEDS:
-        run_seeded(seed, play, "connection", stage, check_connection)
+        run_seeded(seed, play, ["connection"], stage, check_connection)
 
 
 def test_a_connection_that_is_killed_between_messages_keeps_its_stream():
@@ -117,14 +127,14 @@ def test_a_connection_that_is_killed_between_messages_keeps_its_stream():
         check_connection(mesh, actor)
         assert mesh.envoys[0].streams == 1
 
-    run_seeded(0, play, "connection", "edited", check)
+    run_seeded(0, play, ["connection"], "edited", check)
 
 
 @pytest.mark.parametrize("stage", [*STAGES, WRITING])
 def test_the_factory_of_connections_may_be_killed(stage):
     """All streams end; their clients come back with what they have and get what is new."""
     for seed in SEEDS:
-        run_seeded(seed, play, "connections", stage, check_connections)
+        run_seeded(seed, play, ["connections"], stage, check_connections)
 
 
 SLOWNESS = 3.0
