@@ -14,6 +14,21 @@ async def linger(stream):
     await trio.sleep_forever()
 
 
+class Lingering:
+    """A handler that never ends by itself, and says whether it has begun and whether it has been stopped."""
+
+    def __init__(self) -> None:
+        self.started, self.stopped = trio.Event(), trio.Event()
+
+    async def __call__(self, _stream: object) -> None:
+        """Serve one call."""
+        self.started.set()
+        try:
+            await trio.sleep_forever()
+        finally:
+            self.stopped.set()
+
+
 async def hello(peer, path="/test.Service/Talk"):
     """One echoed message."""
     stream = await peer.open({":path": path})

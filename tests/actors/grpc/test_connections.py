@@ -18,6 +18,7 @@ from hyperframe.frame import (
 from actors.grpc.limits import Limits
 from actors.grpc.server import Server, format_address, open_listener
 from protocol.errors import RemoteError
+from tests.actors.grpc.talk import Lingering
 
 BAD_FRAME = bytes.fromhex("000001 00 00 00000000 78")
 """DATA on stream 0, which RFC 9113 §6.1 forbids."""
@@ -107,19 +108,12 @@ async def test_pings_are_answered(start, echo):
 
 async def test_a_goaway_of_the_peer_ends_the_connection(start):
     """A client that says GOAWAY leaves; its handlers are cancelled and the socket is closed."""
-    stopped = trio.Event()
-
-    async def linger(stream):
-        try:
-            await trio.sleep_forever()
-        finally:
-            stopped.set()
-
+    linger = Lingering()
     peer = await (await start(linger)).connect()
     await peer.open()
     await peer.send(PingFrame(0, b"12345678"), GoAwayFrame(0))
     with trio.fail_after(5):
-        await stopped.wait()
+        await linger.stopped.wait()
     await peer.expect_close()
 
 
@@ -157,20 +151,13 @@ async def test_a_greeted_peer_may_be_silent_longer_than_the_handshake_lasts(star
 
 async def test_a_dead_peer_is_asked_and_buried(start):
     """A peer that answers nothing, not even a PING, is aborted and its handler cancelled."""
-    stopped = trio.Event()
-
-    async def linger(stream):
-        try:
-            await trio.sleep_forever()
-        finally:
-            stopped.set()
-
+    linger = Lingering()
     running = await start(linger, keepalive_interval=0.05, keepalive_timeout=0.05)
     peer = await running.connect()
     await peer.open()
     assert isinstance(await peer.expect(PingFrame), PingFrame)
     with trio.fail_after(5):
-        await stopped.wait()
+        await linger.stopped.wait()
     await peer.expect_close()
     assert running.server.statistics().peers_dead == 1
 

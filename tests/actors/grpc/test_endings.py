@@ -6,6 +6,7 @@ from hyperframe.frame import DataFrame, HeadersFrame, RstStreamFrame
 
 from actors.ports import StreamClosed
 from protocol.errors import LocalError, RemoteError
+from tests.actors.grpc.talk import Lingering
 
 CANCEL = 8
 METHOD = "/test.Service/Talk"
@@ -121,42 +122,27 @@ async def test_reset(start):
 @pytest.mark.parametrize("end", [True, False])
 async def test_deadline(start, end):
     """A call is stopped when the time that its caller gave has passed."""
-    stopped = trio.Event()
-
-    async def linger(stream):
-        try:
-            await trio.sleep_forever()
-        finally:
-            stopped.set()
-
+    linger = Lingering()
     peer = await (await start(linger)).connect()
     await peer.open({"grpc-timeout": "20m"}, end=end)
     assert (await peer.trailers())["grpc-status"] == "4"
-    assert stopped.is_set()
+    assert linger.stopped.is_set()
 
 
 @pytest.mark.parametrize("how", ["reset", "close"])
 async def test_a_handler_is_cancelled_when_its_peer_goes(start, how):
     """RST_STREAM and a closed connection stop the handler at once, wherever it waits."""
-    started, stopped = trio.Event(), trio.Event()
-
-    async def linger(stream):
-        started.set()
-        try:
-            await trio.sleep_forever()
-        finally:
-            stopped.set()
-
+    linger = Lingering()
     running = await start(linger)
     peer = await running.connect()
     stream = await peer.open()
     with trio.fail_after(5):
-        await started.wait()
+        await linger.started.wait()
         if how == "reset":
             await peer.send(RstStreamFrame(stream, error_code=CANCEL))
         else:
             await peer.stream.aclose()
-        await stopped.wait()
+        await linger.stopped.wait()
     assert running.crashes == []
 
 

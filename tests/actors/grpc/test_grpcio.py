@@ -5,6 +5,7 @@ import pytest
 import trio
 
 from protocol.errors import RemoteError
+from tests.actors.grpc.talk import Lingering
 
 SECONDS = 5
 
@@ -137,21 +138,13 @@ async def test_who_calls(client):
 
 async def test_a_cancelled_call_cancels_its_handler(client):
     """When the client gives up, the handler is stopped."""
-    started, stopped = trio.Event(), trio.Event()
-
-    async def linger(stream):
-        started.set()
-        try:
-            await trio.sleep_forever()
-        finally:
-            stopped.set()
-
+    linger = Lingering()
     talker, running = await client(linger)
     call = talker.channel.unary_stream("/test.Service/Talk")(b"hello", timeout=SECONDS)
     with trio.fail_after(SECONDS):
-        await started.wait()
+        await linger.started.wait()
         call.cancel()
-        await stopped.wait()
+        await linger.stopped.wait()
     assert running.crashes == []
 
 

@@ -7,6 +7,7 @@ import trio.testing
 from hyperframe.frame import GoAwayFrame
 
 from actors.grpc.http2 import TrioProtocol
+from tests.actors.grpc.talk import Lingering
 
 IDENTITY = "spiffe://cluster.local/ns/default/sa/client"
 
@@ -136,22 +137,14 @@ async def test_drain(start, nursery, tls):
 
 async def test_a_connection_cut_without_goodbye(start, tls):
     """A peer that vanishes without close_notify stops its handlers like any other."""
-    started, stopped = trio.Event(), trio.Event()
-
-    async def linger(stream):
-        started.set()
-        try:
-            await trio.sleep_forever()
-        finally:
-            stopped.set()
-
+    linger = Lingering()
     running = await start(linger, tls=tls.server(ask=False))
     peer = await running.connect(tls=tls.client(certificate=False))
     await peer.open()
     with trio.fail_after(5):
-        await started.wait()
+        await linger.started.wait()
         await peer.stream.transport_stream.aclose()
-        await stopped.wait()
+        await linger.stopped.wait()
     assert running.crashes == []
 
 
