@@ -148,3 +148,18 @@ def test_a_service_that_comes_leaves_most_runs_as_they_are():
     assert len([run for run in after if run not in before]) <= 3
     assert all(len(run.hosts) >= SHORTEST_RUN for run in after[:-1])
     assert len(after) > 5
+
+
+def test_names_of_neighbours_stay_as_they_are_when_a_service_comes_elsewhere():
+    """The very same objects, so that what was thought of them is found again; a new neighbour makes others."""
+    memo, services, key = Memo(10_000), many(), client("ns-1")
+    neighbour = in_namespace("ns-1", "new", "80/HTTP")
+
+    def names(*more):
+        table = table_of(egress(*services, *more), key, 80, memo)
+        return run_steps(select_names((table.members, select_caller(table.view, 80)), memo))
+
+    before, elsewhere, near = names(), names(in_namespace("ns-3", "new", "80/HTTP")), names(neighbour)
+    assert elsewhere.own is before.own
+    assert elsewhere.claims is before.claims
+    assert near.own.by_host.keys() - before.own.by_host.keys() == {neighbour.hostname}

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from trierarch.envoy.host_names import Claim, Names
     from trierarch.envoy.memo import Memo
     from trierarch.envoy.route_tables import Members
-    from trierarch.envoy.surroundings import Surroundings
     from trierarch.envoy.virtual_hosts import Treatment, VirtualHostInputs
     from trierarch.push.model import Service
     from trierarch.push.steps import Steps
@@ -54,23 +53,19 @@ def select_defaults(inputs: Defaults, memo: Memo) -> Steps[Mapping[str, Group]]:
     hosts: Iterable[str] = members
     if names.strangers is not None:
         strangers = yield from memo.steps(select_defaults, inputs._replace(names=names.strangers))
-        hosts = names.own
+        hosts = names.own.by_host
     own: dict[str, Group] = {}
     for count, host in enumerate(hosts, start=1):
-        own[host] = _group(names.of(host), members[host].service, rules.get(host), inputs.common, memo)
+        own[host] = default_group(names.of(host), members[host].service, rules.get(host), inputs.common, memo)
         if count % HOSTS_PER_STEP == 0:
             yield
     return {**strangers, **own}
 
 
-def default_group(around: Surroundings, host: str, memo: Memo) -> Group:
-    """Those of one service in its surroundings."""
-    service = around.members.by_host[host].service
-    return _group(around.names.of(host), service, around.view.rule(host), around.common, memo)
-
-
-def _group(claims: tuple[Claim, ...], service: Service, rule: MergedRule | None, common: Common, memo: Memo) -> Group:
-    """An alias has none: its names are those of what it stands for."""
+def default_group(
+    claims: tuple[Claim, ...], service: Service, rule: MergedRule | None, common: Common, memo: Memo
+) -> Group:
+    """Those of one service. An alias has none: its names are those of what it stands for."""
     if service.resolution is Resolution.ALIAS:
         return NO_GROUP
     rows = [DefaultHost(claim, service, rule, common) for claim in claims]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from trierarch.envoy.outbound_view import served_families, service_addresses
-from trierarch.envoy.route_tables import DEFAULT_HTTP_PORT
+from trierarch.envoy.route_tables import DEFAULT_HTTP_PORT, NO_MEMBERS, Members, select_labelled
 from trierarch.envoy.virtual_host_domains import (
     bracketed,
     last_label,
@@ -22,11 +22,11 @@ from trierarch.envoy.virtual_host_domains import (
 from trierarch.push.model import Resolution
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from trierarch.envoy.memo import Memo
     from trierarch.envoy.outbound_view import OutboundView
-    from trierarch.envoy.route_tables import Members, PortService
+    from trierarch.envoy.route_tables import PortService
     from trierarch.push.model import Service
     from trierarch.push.proxy import IPMode
     from trierarch.push.steps import Steps
@@ -74,6 +74,11 @@ class Caller(NamedTuple):
     dns_domain: str
     ported: bool
 
+    @property
+    def stranger(self) -> Caller:
+        """A caller of no namespace."""
+        return self._replace(dns_domain=without_namespace(self.dns_domain))
+
 
 def select_caller(view: OutboundView, port: int) -> Caller:
     """The caller of a route configuration. Where the listener has no port nothing else tells ports apart; and a gRPC
@@ -89,17 +94,13 @@ class Names:
     """The claims of services, by host; and the hosts of all services that have names, some of them for other ports.
 
     `strangers` are the names of callers of no namespace, None if these are they. Others know just some services by
-    other names, the shorter ones of their own namespace: `claims` has those alone.
+    other names, the shorter ones of their own namespace: `claims` has those alone, and `own` are these services.
     """
 
     claims: Mapping[str, tuple[Claim, ...]]
     known: frozenset[str]
     strangers: Names | None = None
-
-    @property
-    def own(self) -> Collection[str]:
-        """The hosts that the caller knows by other names than strangers do."""
-        return () if self.strangers is None else self.claims.keys()
+    own: Members = NO_MEMBERS
 
     def of(self, host: str) -> tuple[Claim, ...]:
         """The claims of one of the services."""
@@ -110,25 +111,28 @@ class Names:
 def select_names(inputs: tuple[Members, Caller], memo: Memo) -> Steps[Names]:
     """The names of all members. An alias has none of its own: its names are those of what it stands for."""
     members, caller = inputs
-    stranger = caller._replace(dns_domain=without_namespace(caller.dns_domain))
+    stranger = caller.stranger
     if stranger == caller:
-        return (yield from _select_all_names(members, caller, memo))
+        claims = yield from _claim_each(inputs, memo)
+        return Names(claims, frozenset(host for host, each in members.by_host.items() if _is_named(each.service)))
     strangers = yield from memo.steps(select_names, (members, stranger))
-    own = members.by_label.get(last_label(caller.dns_domain), ())
-    claims = {host: _claims(members.by_host[host], caller, memo) for host in own}
-    return Names(claims, strangers.known, strangers)
+    own = memo.think(select_labelled, (members, last_label(caller.dns_domain)))
+    claims = yield from memo.steps(_claim_each, (own, caller))
+    return Names(claims, strangers.known, strangers, own)
 
 
-def _select_all_names(members: Members, caller: Caller, memo: Memo) -> Steps[Names]:
+def _claim_each(inputs: tuple[Members, Caller], memo: Memo) -> Steps[Mapping[str, tuple[Claim, ...]]]:
+    members, caller = inputs
     claims: dict[str, tuple[Claim, ...]] = {}
     for count, (host, member) in enumerate(members.by_host.items(), start=1):
-        claims[host] = _claims(member, caller, memo)
+        claims[host] = claims_of(member, caller, memo)
         if count % CLAIMS_PER_STEP == 0:
             yield
-    return Names(claims, frozenset(host for host, each in members.by_host.items() if _is_named(each.service)))
+    return claims
 
 
-def _claims(member: PortService, caller: Caller, memo: Memo) -> tuple[Claim, ...]:
+def claims_of(member: PortService, caller: Caller, memo: Memo) -> tuple[Claim, ...]:
+    """What one service is called by a caller, at each of its HTTP ports."""
     return tuple([memo.recall(_claim, (member.service, port, caller)) for port in member.http_ports])
 
 
@@ -162,14 +166,6 @@ class Peace(NamedTuple):
 
     places: Mapping[str, tuple[int, int]]
     taken: frozenset[str]
-
-    def lasts(self, before: tuple[Claim, ...], after: tuple[Claim, ...]) -> bool:
-        """Whether it is so too with these claims in the places of others, which are called the same."""
-        given_up = frozenset().union(*[claim.folded for claim in before])
-        wanted = frozenset().union(*[claim.folded for claim in after])
-        if len(wanted) < sum([len(claim.domains) for claim in after]):
-            return False
-        return self.taken.isdisjoint(wanted - given_up)
 
 
 class Arrangement(NamedTuple):

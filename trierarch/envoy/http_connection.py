@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from trierarch.push.view import InboundKey, OutboundKey
 
 
+_NO_HEADERS = ProxyHeaders()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpProfile(HashedOnce):
     """What all connection managers of one direction of a view have in common. `access`: who may do what there,
@@ -91,7 +94,7 @@ def select_profile(key: OutboundKey | InboundKey, mesh: Mesh, *, inbound: bool) 
 
 def proxy_headers(key: OutboundKey | InboundKey, mesh: Mesh) -> ProxyHeaders:
     """Headers that the proxy adds or removes: as its own configuration says, or as the mesh's does."""
-    return key.headers or mesh.config.default_config.proxy_headers or ProxyHeaders()
+    return key.headers or mesh.config.default_config.proxy_headers or _NO_HEADERS
 
 
 def _internal_ranges(mesh: Mesh) -> tuple[str, ...]:

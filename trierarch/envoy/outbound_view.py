@@ -19,6 +19,7 @@ from trierarch.push.endpoints import NO_ENDPOINTS
 from trierarch.push.model import NOWHERE, UNSPECIFIED_ADDRESS, Resolution
 from trierarch.push.proxy import IPMode
 from trierarch.push.traffic import EffectivePolicy, stated_policy
+from trierarch.push.view import ScopeKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from trierarch.push.view import OutboundKey
 
 IPV6_WILDCARD = "::"
+_NO_SCOPE = ScopeKey("", None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +77,16 @@ class OutboundView:
     @cached_property
     def _headless(self) -> Mapping[Hostname, ServiceEndpoints]:
         return dict(self.headless)
+
+    @cached_property
+    def unheard(self) -> OutboundView:
+        """The same without its listeners: what matters to virtual hosts, by whatever port they are reached."""
+        return replace(self, egress=())
+
+    @cached_property
+    def anonymous(self) -> OutboundView:
+        """The same for a client of which it is not known what its namespace and its labels are."""
+        return replace(self, key=replace(self.key, scope=_NO_SCOPE, labels=frozenset(), dns_domain=""))
 
     @cached_property
     def wildcard(self) -> str:

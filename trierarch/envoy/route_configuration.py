@@ -36,7 +36,7 @@ def encode_route_configuration(name: str, runs: Iterable[Run], memo: Memo) -> St
     """The same in chunks, which stand in the order of their fields: joined, they are the message's own encoding."""
     chunks: list[Chunk] = []
     for run in runs:
-        chunks += ((yield from run.encode()),)
+        chunks += (run.chunk or (yield from run.encode()),)
     return memo.recall(_encode_opening, name), *chunks, _CLOSING
 
 

@@ -78,6 +78,12 @@ def build_members(services: tuple[PortService, ...]) -> Members:
     return Members({each.service.hostname: each for each in services})
 
 
+def select_labelled(inputs: tuple[Members, str], memo: Memo) -> Members:
+    """Those with that label in their names: one object as long as they are equal, whatever others come and go."""
+    members, label = inputs
+    return memo.recall(build_members, tuple([members.by_host[host] for host in members.by_label.get(label, ())]))
+
+
 def select_member(one: tuple[Members, str]) -> Members:
     """Just the service of that host."""
     members, host = one

@@ -71,7 +71,7 @@ class Groups:
         self.common = common
         self._index = index
         self._memo = memo
-        self._personal = index.personal.union(index.covering(own.names.own))
+        self._personal = index.personal.union(index.covering(own.names.own.by_host))
 
     def of(self, some: tuple[ResolvedVirtualService, ...]) -> Group:
         """What some of them make of their hosts, together. What a wildcard stands for, others have a say in."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from trierarch.envoy.host_candidates import select_common
 from trierarch.envoy.host_names import Names
 from trierarch.envoy.route_tables import build_members
-from trierarch.push.view import ScopeKey
 
 if TYPE_CHECKING:
     from trierarch.envoy.host_candidates import Common
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from trierarch.envoy.memo import Memo
     from trierarch.envoy.outbound_view import OutboundView
     from trierarch.envoy.route_tables import Members, RouteTable
-
-_NO_SCOPE = ScopeKey("", None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +36,7 @@ class Surroundings:
 
 def see_as_client(table: RouteTable, names: Names, memo: Memo) -> Surroundings:
     """The surroundings of a table, to whose client services have these names."""
-    return memo.recall(_build_surroundings, (replace(table.view, egress=()), table.port, table.members, names))
+    return memo.recall(_build_surroundings, (table.view.unheard, table.port, table.members, names))
 
 
 def see_as_anybody(around: Surroundings, memo: Memo) -> Surroundings:
@@ -47,8 +44,7 @@ def see_as_anybody(around: Surroundings, memo: Memo) -> Surroundings:
     strangers = around.names.strangers
     if strangers is None:
         return around
-    key = replace(around.view.key, scope=_NO_SCOPE, labels=frozenset(), dns_domain="")
-    return memo.recall(_build_surroundings, (replace(around.view, key=key), around.port, around.members, strangers))
+    return memo.recall(_build_surroundings, (around.view.anonymous, around.port, around.members, strangers))
 
 
 def narrow_to_hosts(around: Surroundings, hosts: tuple[str, ...], memo: Memo) -> Surroundings:

@@ -28,8 +28,13 @@ class Run:
         self.hosts = hosts
         self._chunk: Callable[[], Chunk | None] = _nowhere
 
+    @property
+    def chunk(self) -> Chunk | None:
+        """Their fields of a route configuration, if they are encoded."""
+        return self._chunk()
+
     def encode(self) -> Steps[Chunk]:
-        """Their fields of a route configuration."""
+        """The same, if they are not yet."""
         found = self._chunk()
         if found is None:
             for host in [each for each in self.hosts if not each.is_encoded]:

@@ -40,16 +40,17 @@ DYNAMIC_DNS = "allow_any_dynamic_dns"
 
 def select_virtual_hosts(table: RouteTable, memo: Memo) -> Steps[tuple[Run, ...]]:
     """All virtual hosts but the catch-all, sorted by name."""
-    names = yield from memo.steps(select_names, (table.members, select_caller(table.view, table.port)))
+    caller = select_caller(table.view, table.port)
+    names = yield from memo.steps(select_names, (table.members, caller))
     own = see_as_client(table, names, memo)
     common = see_as_anybody(own, memo)
     runs: tuple[Run, ...] | None = None
-    if 2 * len(names.own) <= len(table.members.by_host):
+    if 2 * len(names.own.by_host) <= len(table.members.by_host):
         anybody = yield from memo.steps(think_of_all, Scene(common, table.virtual_services))
         if own is common:
             return anybody.runs
         groups = Groups(own, common, index_virtual_services(table.virtual_services), memo)
-        runs = yield from lay_over(anybody, groups, memo)
+        runs = yield from lay_over(anybody, caller, groups, memo)
     if runs is None:
         runs, _ = yield from think_of_all(Scene(own, table.virtual_services), memo)
     return runs
