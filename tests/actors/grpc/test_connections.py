@@ -186,7 +186,7 @@ async def test_others_have_their_turn_while_many_are_looked_after(autojump_clock
             await trio.lowlevel.checkpoint()
             turns += 1
         nursery.cancel_scope.cancel()
-    assert turns >= 1000 / 50
+    assert turns >= 1000 / 50 - 1  # who of both is first in a turn is drawn
 
 
 async def test_three_hundred_peers_drop_at_once(start, echo):
