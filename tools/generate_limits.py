@@ -24,7 +24,7 @@ from actors.grpc.limits import Limits, Rate
 from protocol import csr
 from protocol.xds import bounds, names, repeated_names, session, wire_requests
 from trierarch.config import key_sets, yaml_values
-from trierarch.envoy import node
+from trierarch.envoy import memo, node
 from trierarch.identity import csr_request, forwarded, tokens
 from trierarch.push import admission, open_pushes, proxy, request_authentication, token_bucket
 from trierarch.settings import Settings
@@ -192,6 +192,7 @@ XDS = (
     Row("wait of a line that does not move", seconds(admission.STANDSTILL), "one more is let in"),
     Row("a place in it without an ACK", seconds(admission.PATIENCE), "the next one is let in"),
     Row("large pushes in flight", "min(15 + 5 x cores, 100)", "they wait", "PILOT_PUSH_THROTTLE"),
+    Row("resources that were built and are remembered", f"two generations of {size(memo.HEAVIEST)}", "the older fades"),
     Row("snapshots kept for clients that none concerns", f"{push_scheduler.LONGEST_UNPLACED}", "they are moved on"),
 )
 FILES = (
