@@ -90,7 +90,8 @@ class Connections:
         now = trio.current_time()
         self._next_look = now + INTERVAL
         for number, (slot, _) in enumerate(tuple(self._live.values()), start=1):
-            self._records(slot).give_up(now)
+            if slot.open.deadline() <= now:
+                self._records(slot).give_up(now)
             if number % SLOTS_PER_STEP == 0:
                 await trio.lowlevel.checkpoint()
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import inf
 from types import SimpleNamespace
 
 import pytest
@@ -24,7 +25,7 @@ from tests.actors.certificates import certificate_terms
 from tests.actors.fake_stream import FakeStream, encode_node
 from tests.push.fixtures import built, scope_of, sidecar, view_in, view_of
 from trierarch.envoy.types import CLUSTER
-from trierarch.push.open_pushes import PATIENCE
+from trierarch.push.open_pushes import PATIENCE, OpenPushes
 from trierarch.push.request import PushRequest
 from trierarch.push.status import Outcome
 from trierarch.push.token_bucket import TokenBucket
@@ -256,11 +257,12 @@ async def test_connections_may_end_while_it_looks_after_all(stage, nursery, auto
     monkeypatch.setattr(connections, "SLOTS_PER_STEP", 1)
     live = []
 
-    def give_up(_records, _now):
+    def deadline(_pushes):
         live.append(len(stage.live()))
         scopes[-1].cancel()
+        return inf
 
-    monkeypatch.setattr(connections.PushRecords, "give_up", give_up)
+    monkeypatch.setattr(OpenPushes, "deadline", deadline)
     await trio.sleep(1.5 * connections.INTERVAL)
     assert (len(live), live[0], live[-1]) == (20, 20, 19)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
 from trierarch.push.status import Outcome
@@ -80,9 +81,9 @@ class OpenPushes:
                     return place, short
         return None
 
-    def deadline(self) -> float | None:
-        """When the oldest push counts as unanswered; None without one."""
-        return self._open[0].deadline if self._open else None
+    def deadline(self) -> float:
+        """When the oldest push counts as unanswered; never without one."""
+        return self._open[0].deadline if self._open else inf
 
     def expire(self, now: float, wall: float) -> tuple[PushRecord, ...]:
         """The pushes that nobody has answered in time."""
