@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 ENVOY  := .envoy/bin/envoy
-CODE   := protocol trierarch actors supervisor.py
+CODE   := protocol trierarch actors supervisor.py bench tools examples
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo run test fast slow check lint types imports proto bench conformance chaos envoy envoy-sweep docs
