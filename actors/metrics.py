@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
 
 from actors.listed_gauge import ListedGauge
+from actors.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +51,12 @@ class MetricsRegistry(CollectorRegistry):
         listed = ListedGauge(name, about, *labels)
         self.register(listed)
         return listed
+
+    def tally(self, name: str, about: str, label: str) -> Tally:
+        """A metric that says how many there are of each sort."""
+        tally = Tally(name, about, label)
+        self.register(tally)
+        return tally
 
     def histogram(self, name: str, about: str, *labels: str, buckets: Sequence[float] = _SECONDS) -> Histogram:
         """A metric that says how many were how large."""
@@ -97,7 +104,7 @@ class Metrics:
 
     def _add_streams(self, new: MetricsRegistry) -> None:
         """Who is connected, and what is wrong with what they say."""
-        self.connected = new.gauge("pilot_xds", "Connected clients", "version")
+        self.connected = new.tally("pilot_xds", "Connected clients", "version")
         self.expired_nonces = new.counter("pilot_xds_expired_nonce", "Requests with a stale nonce", "type")
         self.rejects = new.counter("pilot_total_xds_rejects", "Responses that a client rejected", "type")
         self.internal_errors = new.counter("pilot_total_xds_internal_errors", "Streams that ended by an error of ours")

@@ -201,7 +201,7 @@ class Scheduler:
         self._stranded.discard(name)
 
     def _count(self, version: str, change: int) -> None:
-        self._outlets.metrics.connected.labels(version).inc(change)
+        self._outlets.metrics.connected.count(version, change)
 
     async def _welcome(self, name: str, context: PushContext) -> None:
         member = self._fleet.get(name)
