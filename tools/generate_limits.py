@@ -26,7 +26,7 @@ from protocol.xds import bounds, names, repeated_names, session, wire_requests
 from trierarch.config import key_sets, yaml_values
 from trierarch.envoy import memo, node
 from trierarch.identity import csr_request, forwarded, tokens
-from trierarch.push import admission, open_pushes, proxy, request_authentication, token_bucket
+from trierarch.push import admission, open_pushes, proxy, request_authentication, targets, token_bucket
 from trierarch.settings import Settings
 
 TARGET = Path(__file__).parents[1] / "docs" / "limits.md"
@@ -165,7 +165,10 @@ XDS = (
     ),
     Row("a stream that does not say who it is", seconds(ads_service.INTRODUCTION), "`DEADLINE_EXCEEDED`"),
     Row("Node", size(node.MOST_NODE), "`INVALID_ARGUMENT`"),
+    Row("characters of its ISTIO_VERSION", f"{proxy.LONGEST_VERSION}", "the rest is not read"),
+    Row("characters of its POD_PORTS", f"{targets.LONGEST_POD_PORTS:,}", "they are not read"),
     Row("addresses that it says its proxy has", f"{proxy.MOST_ADDRESSES}", "`INVALID_ARGUMENT`"),
+    Row("values in its metadata", f"{node.MOST_VALUES:,}", "`INVALID_ARGUMENT`"),
     Row("levels of its metadata", f"{node.DEEPEST}", "`INVALID_ARGUMENT`"),
     Row("names in a request", f"{wire_requests.MOST_NAMES:,}", "`RESOURCE_EXHAUSTED`"),
     Row("names that a stream asks for", f"{wire_requests.MOST_NAMES:,}", "`RESOURCE_EXHAUSTED`"),

@@ -25,6 +25,7 @@ from protocol.xds.wire_requests import MOST_NAMES, encode_delta_request, encode_
 from tests.actors.fake_stream import FakeEnvoy, FakeStream, encode_node
 from tests.actors.meshes import SHOP, routing
 from tests.actors.system import start_mesh
+from trierarch.envoy.node import MOST_VALUES
 from trierarch.envoy.types import CLUSTER, ENDPOINT, LISTENER, ROUTE
 from trierarch.push.context import PushContext
 from trierarch.push.status import Outcome
@@ -286,10 +287,28 @@ def wide(size) -> bytes:
     return node_with(metadata)
 
 
+def many(values) -> bytes:
+    """A Node with so many empty lists in its metadata: in memory each takes twenty times its bytes."""
+    metadata = struct_pb2.Struct()
+    metadata["NOISE"] = [[]] * (values - 1)
+    return node_with(metadata)
+
+
 @pytest.mark.parametrize(
     "node",
-    [b"", b"\xff", b"\x0a\x03abc", deep(101), deep(300), deep(700), deep(5000), deep(50_000), wide(600_000)],
-    ids=["none", "malformed", "bad id", "101", "300", "700", "5000", "50000", "600 KB"],
+    [
+        b"",
+        b"\xff",
+        b"\x0a\x03abc",
+        deep(101),
+        deep(300),
+        deep(700),
+        deep(5000),
+        deep(50_000),
+        wide(600_000),
+        many(4001),
+    ],
+    ids=["none", "malformed", "bad id", "101", "300", "700", "5000", "50000", "600 KB", "4001 values"],
 )
 async def test_a_node_that_cannot_be_is_the_clients_fault(autojump_clock, mesh, node):
     """No node, no id, metadata that is huge or nested beyond all use: INVALID_ARGUMENT, and no recursion."""
@@ -298,6 +317,27 @@ async def test_a_node_that_cannot_be_is_the_clients_fault(autojump_clock, mesh, 
     await trio.sleep(5)
     assert client.status == INVALID
     check_unharmed(mesh)
+
+
+async def test_the_most_values_that_a_node_may_have(autojump_clock, mesh):
+    """They are served."""
+    client = Client(mesh)
+    await client.ask(CLUSTER, node=many(MOST_VALUES))
+    await trio.sleep(5)
+    assert client.status is None
+
+
+@pytest.mark.parametrize("metadata", [{"POD_PORTS": "[" * 50_000}, {"IDLE_TIMEOUT": "9999999999999999999h"}])
+async def test_what_a_node_says_is_no_bug_of_ours(autojump_clock, mesh, metadata):
+    """Metadata that nobody can work with is passed over or refused, not found out by a crash in the scheduler or in the
+    generator, though that harms nobody else.
+    """
+    client = Client(mesh)
+    await client.ask(LISTENER, node=encode_node("sidecar~10.1.0.77~web-9.shop~shop.svc.cluster.local", **metadata))
+    await mesh.settle()
+    (contained,) = mesh.system.shared.metrics.contained_errors.collect()
+    assert not any(sample.value for sample in contained.samples if sample.name.endswith("_total"))
+    assert client.status in (None, INVALID)
 
 
 @pytest.mark.parametrize("node", [deep(90), wide(400_000)], ids=["90 levels", "400 KB"])

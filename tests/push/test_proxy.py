@@ -8,6 +8,7 @@ from protocol.errors import RemoteError
 from trierarch.config.proxy_config import ConnectionSettings, ProxyHeaders, ServerHeader
 from trierarch.push.model import Locality
 from trierarch.push.proxy import (
+    LONGEST_VERSION,
     MOST_ADDRESSES,
     Interception,
     IPMode,
@@ -58,6 +59,41 @@ def test_addresses(instance_ips, expected, mode):
     """INSTANCE_IPS counts if each of them is an address."""
     found = proxy(INSTANCE_IPS=instance_ips)
     assert (found.ips, found.ip_mode) == (expected, mode)
+
+
+LONG = "x" * 400_000
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"HTTP_PROXY_PORT": LONG},
+        {"LABELS": LONG},
+        {"TRIERARCH_SDS": LONG},
+        {"PROXY_CONFIG": {"tracing": LONG}},
+        {"node_id": LONG},
+        {"node_id": f"{LONG}~1.1.1.1~a.b~c"},
+        {"node_id": f"sidecar~{LONG}~a.b~c"},
+    ],
+    ids=lambda said: next(iter(said)),
+)
+def test_what_is_wrong_is_said_in_short(said):
+    """A Node may have half a megabyte: the status and the log have the beginning of what was wrong in it."""
+    with pytest.raises(RemoteError) as caught:
+        proxy(**said)
+    assert len(caught.value.message) < 500
+
+
+@pytest.mark.parametrize("timeout", ["-1s", "9999999999999999999h"])
+def test_a_time_that_nothing_can_express(timeout):
+    """It ends the stream, as what is no duration does."""
+    with pytest.raises(RemoteError):
+        proxy(IDLE_TIMEOUT=timeout)
+
+
+def test_of_a_version_only_the_beginning_is_read():
+    """Metrics have it as a label."""
+    assert proxy(ISTIO_VERSION="1" * 100_000).istio_version == "1" * LONGEST_VERSION
 
 
 def test_there_is_an_end_to_addresses():

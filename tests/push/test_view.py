@@ -7,6 +7,7 @@ import pytest
 from tests.push.fixtures import built, edited, objects, sidecar, snapshot, view_in, view_of
 from trierarch.push.model import Locality, PortProtocol
 from trierarch.push.proxy import NodeInfo, build_proxy
+from trierarch.push.targets import LONGEST_POD_PORTS
 from trierarch.push.view import find_workload
 
 WEB = "web.shop.svc.cluster.local"
@@ -73,7 +74,8 @@ def test_a_pod_that_is_not_known():
     claims = {"LABELS": {"app": "web"}, "POD_PORTS": '[{"name": "main", "containerPort": 8080}]'}
     context = snapshot(service(ports=ports))
     assert targets(context, sidecar(**claims)) == [("web", 1, 8080), ("web", 2, 8)]
-    assert targets(context, sidecar(LABELS={"app": "web"}, POD_PORTS="nonsense")) == [("web", 2, 8)]
+    for nonsense in ("nonsense", "[" * 50_000, '[{"name": "main", "containerPort": 8080}]' + " " * LONGEST_POD_PORTS):
+        assert targets(context, sidecar(LABELS={"app": "web"}, POD_PORTS=nonsense)) == [("web", 2, 8)]
 
 
 def test_a_workload_entry_with_the_proxys_address():

@@ -14,10 +14,15 @@ from trierarch.push.proxy import NodeInfo, build_proxy
 MOST_NODE = 512 * 1024
 """Bytes of a Node: annotations alone may have 256 KiB in Kubernetes, Envoy's list of extensions has 40 KB."""
 
+MOST_VALUES = 4_000
+"""Values in the metadata, labels and annotations among them. Each is some 100 bytes more in memory than in the Node."""
+
 DEEPEST = 100
 """Levels of structs and lists in the metadata; protobuf's own libraries read as many."""
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from protocol.proto.google.protobuf import Struct, Value
     from trierarch.push.proxy import Proxy
 
@@ -35,26 +40,30 @@ def decode_proxy(node: bytes, cluster: str, *, delta: bool = True) -> Proxy:
     info = NodeInfo(
         id=message.id,
         cluster=message.cluster,
-        metadata=plain_struct(message.metadata) if message.metadata else {},
+        metadata=_plain_struct(message.metadata, iter(range(MOST_VALUES))) if message.metadata else {},
         locality=Locality(locality.region, locality.zone, locality.sub_zone) if locality else Locality(),
         extensions=tuple(extension.name for extension in message.extensions) or None,
     )
     return build_proxy(info, default_cluster=cluster, delta=delta)
 
 
-def plain_struct(struct: Struct, depth: int = 0) -> dict[str, object]:
+def _plain_struct(struct: Struct, room: Iterator[int], depth: int = 0) -> dict[str, object]:
     """A protobuf Struct as plain data."""
-    return {name: plain_value(value, depth + 1) for name, value in struct.fields.items()}
+    return {name: _plain_value(value, room, depth + 1) for name, value in struct.fields.items()}
 
 
-def plain_value(value: Value, depth: int = 0) -> object:
-    """A protobuf Value as plain data; null and a value without a kind are None. Raises `RemoteError` if too deep."""
+def _plain_value(value: Value, room: Iterator[int], depth: int) -> object:
+    """A protobuf Value as plain data; null and a value without a kind are None. `room` has an item for each value that
+    there may be. Raises `RemoteError` if there are more, or too deep.
+    """
     if depth > DEEPEST:
         raise RemoteError(INVALID_ARGUMENT, f"node metadata of more than {DEEPEST} levels")
+    if next(room, None) is None:
+        raise RemoteError(INVALID_ARGUMENT, f"node metadata of more than {MOST_VALUES} values")
     if value.struct_value is not None:
-        return plain_struct(value.struct_value, depth)
+        return _plain_struct(value.struct_value, room, depth)
     if value.list_value is not None:
-        return [plain_value(item, depth + 1) for item in value.list_value.values]
+        return [_plain_value(item, room, depth + 1) for item in value.list_value.values]
     for plain in (value.string_value, value.bool_value, value.number_value):
         if plain is not None:
             return plain

@@ -12,6 +12,11 @@ from trierarch.config.scalars import Malformed, Notes, parse_duration
 from trierarch.config.schema import read_document
 from trierarch.config.tracing import Tracing
 
+LONGEST_TIME = 100 * 365 * 86_400.0
+"""Seconds of a duration. Protobuf has none of more than ten thousand years."""
+
+_SHOWN = 200
+
 _FLAGS = {"true": True, "1": True, "false": False, "0": False, "": False}
 
 
@@ -52,7 +57,7 @@ class NodeMetadata:
         if not text:
             return None
         seconds = parse_duration(text)
-        if seconds is None:
+        if seconds is None or not 0 <= seconds <= LONGEST_TIME:
             raise _wrong(key, "a duration", text)
         return seconds
 
@@ -100,4 +105,9 @@ def _plain(value: bool | float) -> str:
 
 
 def _wrong(key: str, wanted: str, value: object) -> RemoteError:
-    return RemoteError(INVALID_ARGUMENT, f"node metadata {key} is not {wanted}: {value!r}")
+    return RemoteError(INVALID_ARGUMENT, f"node metadata {key} is not {wanted}: {shown(value)}")
+
+
+def shown(value: object) -> str:
+    """What a client said, for a status and a line of the log: the beginning, for it may be half a megabyte."""
+    return repr(value)[:_SHOWN]

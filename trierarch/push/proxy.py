@@ -13,7 +13,7 @@ from protocol.errors import RemoteError
 from protocol.statuses import INVALID_ARGUMENT
 from trierarch.config.hosts import is_ip_address
 from trierarch.push.model import NOWHERE, Locality
-from trierarch.push.node_metadata import NodeMetadata
+from trierarch.push.node_metadata import NodeMetadata, shown
 from trierarch.push.telemetry import tracing_settings
 
 if TYPE_CHECKING:
@@ -150,6 +150,9 @@ class Proxy:
 ISTIO_EXTENSION = "istio.stats"
 """An extension that only Istio's own proxy has."""
 
+LONGEST_VERSION = 64
+"""Characters of ISTIO_VERSION that are read: metrics are labelled by it."""
+
 MOST_ADDRESSES = 256
 """Of one proxy: a pod has two at most, a machine one for each of its interfaces. To read one takes 3 µs."""
 
@@ -189,7 +192,7 @@ def build_proxy(node: NodeInfo, *, default_cluster: str = "", delta: bool = True
         node_name=metadata.text("NODE_NAME"),
         service_account=metadata.text("SERVICE_ACCOUNT"),
         workload_name=metadata.text("WORKLOAD_NAME"),
-        istio_version=metadata.text("ISTIO_VERSION"),
+        istio_version=metadata.text("ISTIO_VERSION")[:LONGEST_VERSION],
         interception=_interception(metadata.text("INTERCEPTION_MODE")),
         generator=metadata.text("GENERATOR"),
         dns_capture=metadata.flag("DNS_CAPTURE"),
@@ -211,10 +214,10 @@ def build_proxy(node: NodeInfo, *, default_cluster: str = "", delta: bool = True
 def _id_parts(node_id: str) -> tuple[ProxyType, str, str, str]:
     parts = node_id.split("~")
     if len(parts) != 4:
-        raise RemoteError(INVALID_ARGUMENT, f"node id {node_id!r} is not TYPE~IP~NAME.NAMESPACE~DOMAIN")
+        raise RemoteError(INVALID_ARGUMENT, f"node id {shown(node_id)} is not TYPE~IP~NAME.NAMESPACE~DOMAIN")
     kind, address, identity, domain = parts
     if kind not in set(ProxyType):
-        raise RemoteError(INVALID_ARGUMENT, f"node id {node_id!r} names no known type of proxy: {kind!r}")
+        raise RemoteError(INVALID_ARGUMENT, f"node id {shown(node_id)} names no known type of proxy")
     return ProxyType(kind), address, identity, domain
 
 
@@ -225,7 +228,7 @@ def _addresses(instance_ips: tuple[str, ...], address: str) -> tuple[str, ...]:
     if instance_ips and all(map(is_ip_address, instance_ips)):
         return instance_ips
     if not is_ip_address(address):
-        raise RemoteError(INVALID_ARGUMENT, f"the proxy has no valid IP address: {address!r}")
+        raise RemoteError(INVALID_ARGUMENT, f"the proxy has no valid IP address: {shown(address)}")
     return (address,)
 
 
@@ -264,5 +267,5 @@ def _files(side: str, metadata: NodeMetadata) -> CertificateFiles:
 def _secret_source(stated: str) -> SecretSource:
     choices = (SecretSource.ADS, SecretSource.FILES, SecretSource.NONE)
     if stated and stated not in choices:
-        raise RemoteError(INVALID_ARGUMENT, f"node metadata TRIERARCH_SDS is none of ads, files, none: {stated!r}")
+        raise RemoteError(INVALID_ARGUMENT, f"node metadata TRIERARCH_SDS is none of ads, files, none: {shown(stated)}")
     return SecretSource(stated) if stated else SecretSource.NONE

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from trierarch.push.workloads import WorkloadInstance
 
 
+LONGEST_POD_PORTS = 64 * 1024
+"""Characters of POD_PORTS that are read, a millisecond's work: a thousand ports."""
+
+
 def select_targets(
     proxy: Proxy, workload: WorkloadInstance | None, labels: Mapping[str, str], context: PushContext
 ) -> tuple[ServiceTarget, ...]:
@@ -116,8 +120,9 @@ def _at_entry(ports: Mapping[str, int]) -> Callable[[ServicePort], int | None]:
 def _claimed_ports(proxy: Proxy) -> Mapping[str, int]:
     """Named container ports as the proxy's metadata states them (POD_PORTS); none if that cannot be read."""
     try:
-        claimed = json.loads(str(proxy.metadata.get("POD_PORTS") or "[]"))
-    except ValueError:
+        stated = str(proxy.metadata.get("POD_PORTS") or "[]")
+        claimed = json.loads(stated) if len(stated) <= LONGEST_POD_PORTS else []
+    except (ValueError, RecursionError):
         return {}
     ports = claimed if isinstance(claimed, list) else []
     named = (port for port in ports if isinstance(port, dict) and isinstance(port.get("containerPort"), int))
