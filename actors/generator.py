@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from actors.messages import ToGenerator
     from actors.metrics import Metrics
     from protocol.xds.resources import ResourceSet
+    from trierarch.envoy.outlook import Outlook
     from trierarch.push.context import PushContext
     from trierarch.push.sidecar_scope import SidecarScope
     from trierarch.push.view import View
@@ -85,25 +86,27 @@ class Generator:
     ) -> Mapping[View, Answer]:
         """The sets that are asked for, by view. The first builds what all share, and the others find it."""
         answers: dict[View, Answer] = {}
+        outlook = self._outlooks.find(next(iter(wanted)).outbound, scope, context)
         for count, (view, types) in enumerate(wanted.items()):
-            answers[view] = await self.answer(view, types, scope, context)
+            answers[view] = await self._answer(view, types, outlook)
             if count % VIEWS_PER_STEP == 0:
                 await trio.lowlevel.checkpoint()
         return answers
 
     async def answer(self, view: View, types: tuple[str, ...], scope: SidecarScope, context: PushContext) -> Answer:
         """The sets that are asked for, or why there are none. Not a checkpoint if all are known."""
-        outcome = await attempt(partial(self._generate, view, types, scope, context))
+        return await self._answer(view, types, self._outlooks.find(view.outbound, scope, context))
+
+    async def _answer(self, view: View, types: tuple[str, ...], outlook: Outlook) -> Answer:
+        outcome = await attempt(partial(self._generate, view, types, outlook))
         if not isinstance(outcome, Crashed):
             return outcome
         self._failed.inc()
-        log.error("generation_failed", namespace=scope.key.namespace, types=list(types), exc_info=outcome.error)
+        namespace = outlook.scope.key.namespace
+        log.error("generation_failed", namespace=namespace, types=list(types), exc_info=outcome.error)
         return GenerationFailed(reason=describe(outcome.error))
 
-    async def _generate(
-        self, view: View, types: tuple[str, ...], scope: SidecarScope, context: PushContext
-    ) -> Mapping[str, ResourceSet]:
-        outlook = self._outlooks.find(view.outbound, scope, context)
+    async def _generate(self, view: View, types: tuple[str, ...], outlook: Outlook) -> Mapping[str, ResourceSet]:
         return {url: await drive_lightly(generate_set(view, outlook, url, self._memo, self._parts)) for url in types}
 
     def count_lookups(self) -> None:

@@ -113,8 +113,13 @@ class OutboundPart:
 
     def select(self, view: View, outlook: Outlook, _memo: Memo) -> Choice:
         """How it is made."""
-        reads, context, scope = outlook.excerpt(self.sight)
-        return Choice(reads, None, lambda: self.plan(view.outbound, scope, context))
+        excerpt = outlook.excerpt(self.sight)
+
+        def plan() -> Plan:
+            context, scope = excerpt.show()
+            return self.plan(view.outbound, scope, context)
+
+        return Choice(excerpt.reads, None, plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +135,13 @@ class InboundPart:
 
     def select(self, view: View, outlook: Outlook, _memo: Memo) -> Choice:
         """How it is made."""
-        reads, context, scope = outlook.excerpt_for(target.service for target in view.inbound.targets)
-        return Choice(reads, None, lambda: self.plan(view.inbound, scope, context))
+        excerpt = outlook.excerpt_for([target.service for target in view.inbound.targets])
+
+        def plan() -> Plan:
+            context, scope = excerpt.show()
+            return self.plan(view.inbound, scope, context)
+
+        return Choice(excerpt.reads, None, plan)
 
 
 AnyPart = NarrowedPart[Any] | ReportingPart[Any] | OutboundPart | InboundPart
@@ -206,14 +216,16 @@ def generate_parts(
         place = rule.place(view)
         part = outlook.parts.get(place)
         if part is None:
-            part = yield from _find_part(rule, view, outlook, memo, parts)
+            part = yield from _find_part(place, rule, view, outlook, memo, parts)
         chain.append(part)
     return parts.chain(tuple(chain)) if chain else EMPTY
 
 
-def _find_part(rule: AnyPart, view: View, outlook: Outlook, memo: Memo, parts: PartCache) -> Steps[Part]:
+def _find_part(
+    place: Hashable, rule: AnyPart, view: View, outlook: Outlook, memo: Memo, parts: PartCache
+) -> Steps[Part]:
     """The part as it was made from the same things before, or from equal ones for others; or else planned."""
-    place, chosen = rule.place(view), rule.select(view, outlook, memo)
+    chosen = rule.select(view, outlook, memo)
     part = outlook.part_before(place, chosen.reads)
     part = parts.find(chosen.inputs) if part is None else part
     if part is None:

@@ -8,7 +8,7 @@ has been narrowed stays at hand for the other proxies of the key.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from operator import is_
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trierarch.push.model import Hostname, Service
     from trierarch.push.sidecar_scope import SidecarScope
     from trierarch.push.traffic import MergedRule
-    from trierarch.push.view import OutboundKey
+    from trierarch.push.view import OutboundKey, ScopeKey
 
 InputsT = TypeVar("InputsT")
 ValueT = TypeVar("ValueT")
@@ -54,17 +54,32 @@ class Sight(NamedTuple):
 
 
 class Excerpt(NamedTuple):
-    """A part of an outlook: what is in it, and a snapshot and a scope that have nothing else. A plan that asks them for
-    more fails, so what is read cannot be more than `reads`.
+    """A part of an outlook: what is in it, and what shows a plan a snapshot and a scope that have nothing else. A plan
+    that asks these for more fails, so what is read cannot be more than `reads`.
     """
 
     reads: tuple[object, ...]
-    context: PushContext
-    scope: SidecarScope
+    show: Callable[[], tuple[PushContext, SidecarScope]]
 
 
 def _only(**fields: object) -> Any:  # noqa: ANN401 - stands for a section with just these fields
     return SimpleNamespace(**fields)
+
+
+def _show(key: ScopeKey, sight: Sight, reads: tuple[object, ...]) -> tuple[PushContext, SidecarScope]:
+    count = len(sight.context)
+    context, scope = zip(sight.context, reads[:count], strict=True), zip(sight.scope, reads[count:], strict=True)
+    return _only(**dict(context)), _only(key=key, **dict(scope))
+
+
+def _show_workload(
+    key: ScopeKey, hosts: tuple[Hostname, ...], reads: tuple[object, ...]
+) -> tuple[PushContext, SidecarScope]:
+    """`reads`: the mesh, the Sidecar, and for each of the hosts a service, then rules; or None."""
+    mesh, sidecar, *served = reads
+    services = {host: each for host, each in zip(hosts, served, strict=False) if each is not None}
+    rules = {host.host: each for host, each in zip(hosts, served[len(hosts) :], strict=True) if each is not None}
+    return _only(mesh=mesh, services=_only(by_id=services)), _only(key=key, sidecar=sidecar, rules=rules)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -116,19 +131,17 @@ class Outlook:
 
     def excerpt(self, sight: Sight) -> Excerpt:
         """What may be seen of it."""
-        context = {name: getattr(self.context, name) for name in sight.context}
-        scope = {name: getattr(self.scope, name) for name in sight.scope}
-        return Excerpt((*context.values(), *scope.values()), _only(**context), _only(key=self.scope.key, **scope))
+        context = [getattr(self.context, name) for name in sight.context]
+        reads = (*context, *[getattr(self.scope, name) for name in sight.scope])
+        return Excerpt(reads, partial(_show, self.scope.key, sight, reads))
 
     def excerpt_for(self, services: Iterable[Hostname]) -> Excerpt:
         """What concerns a workload: the mesh, its Sidecar, the services that it serves and the rules for these."""
-        by_id = {each: self.context.services.by_id.get(each) for each in services}
-        rules = {each.host: self.scope.rules.get(each.host) for each in by_id}
-        known = {each: service for each, service in by_id.items() if service is not None}
-        ruled = {host: each for host, each in rules.items() if each is not None}
-        reads = (self.context.mesh, self.scope.sidecar, *by_id.values(), *rules.values())
-        context = _only(mesh=self.context.mesh, services=_only(by_id=known))
-        return Excerpt(reads, context, _only(key=self.scope.key, sidecar=self.scope.sidecar, rules=ruled))
+        scope, by_id, rules = self.scope, self.context.services.by_id, self.scope.rules
+        hosts = tuple(dict.fromkeys(services))
+        served = [*[by_id.get(each) for each in hosts], *[rules.get(each.host) for each in hosts]]
+        reads = (self.context.mesh, scope.sidecar, *served)
+        return Excerpt(reads, partial(_show_workload, scope.key, hosts, reads))
 
     @property
     def mesh(self) -> Mesh:
