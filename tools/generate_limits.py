@@ -26,7 +26,7 @@ from protocol.xds import bounds, names, repeated_names, session, wire_requests
 from trierarch.config import key_sets, yaml_values
 from trierarch.envoy import memo, node
 from trierarch.identity import csr_request, forwarded, tokens
-from trierarch.push import admission, open_pushes, proxy, request_authentication, targets, token_bucket
+from trierarch.push import admission, node_metadata, open_pushes, proxy, request_authentication, targets, token_bucket
 from trierarch.settings import Settings
 
 TARGET = Path(__file__).parents[1] / "docs" / "limits.md"
@@ -165,6 +165,8 @@ XDS = (
     ),
     Row("a stream that does not say who it is", seconds(ads_service.INTRODUCTION), "`DEADLINE_EXCEEDED`"),
     Row("Node", size(node.MOST_NODE), "`INVALID_ARGUMENT`"),
+    Row("characters of its id", f"{proxy.LONGEST_ID:,}", "`INVALID_ARGUMENT`"),
+    Row("characters of a text that is read of its metadata", f"{node_metadata.LONGEST_TEXT:,}", "`INVALID_ARGUMENT`"),
     Row("characters of its ISTIO_VERSION", f"{proxy.LONGEST_VERSION}", "the rest is not read"),
     Row("characters of its POD_PORTS", f"{targets.LONGEST_POD_PORTS:,}", "they are not read"),
     Row("addresses that it says its proxy has", f"{proxy.MOST_ADDRESSES}", "`INVALID_ARGUMENT`"),

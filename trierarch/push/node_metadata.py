@@ -15,6 +15,9 @@ from trierarch.config.tracing import Tracing
 LONGEST_TIME = 100 * 365 * 86_400.0
 """Seconds of a duration. Protobuf has none of more than ten thousand years."""
 
+LONGEST_TEXT = 16 * 1024
+"""Characters of a text: names are in keys and in lines of the log, and lists have a few hundred addresses."""
+
 _SHOWN = 200
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False, "": False}
@@ -33,9 +36,11 @@ class NodeMetadata:
         value = self._values.get(key)
         if value is None:
             return ""
-        if isinstance(value, (str, bool, int, float)):
-            return value if isinstance(value, str) else _plain(value)
-        raise _wrong(key, "a string", value)
+        if isinstance(value, str) and len(value) <= LONGEST_TEXT:
+            return value
+        if isinstance(value, (bool, int, float)):
+            return _plain(value)
+        raise _wrong(key, f"a string of at most {LONGEST_TEXT} characters", value)
 
     def flag(self, key: str) -> bool:
         """A boolean, or "true" and "false"."""

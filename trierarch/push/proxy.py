@@ -150,6 +150,9 @@ class Proxy:
 ISTIO_EXTENSION = "istio.stats"
 """An extension that only Istio's own proxy has."""
 
+LONGEST_ID = 1024
+"""Characters of a node id, which is in each line of the log about its proxy. Kubernetes' names come to 700."""
+
 LONGEST_VERSION = 64
 """Characters of ISTIO_VERSION that are read: metrics are labelled by it."""
 
@@ -213,7 +216,7 @@ def build_proxy(node: NodeInfo, *, default_cluster: str = "", delta: bool = True
 
 def _id_parts(node_id: str) -> tuple[ProxyType, str, str, str]:
     parts = node_id.split("~")
-    if len(parts) != 4:
+    if len(parts) != 4 or len(node_id) > LONGEST_ID:
         raise RemoteError(INVALID_ARGUMENT, f"node id {shown(node_id)} is not TYPE~IP~NAME.NAMESPACE~DOMAIN")
     kind, address, identity, domain = parts
     if kind not in set(ProxyType):
