@@ -56,15 +56,21 @@ def objects(text: str, cluster: str = CLUSTER) -> tuple[AnyObject, ...]:
 
 def short(name: str, body: Mapping[str, object], cluster: str = CLUSTER) -> AnyObject:
     """The object that `KIND NAMESPACE/NAME` and a body in short form mean."""
-    kind, _, path = name.partition(" ")
-    namespace, _, own_name = path.rpartition("/")
+    kind = name.partition(" ")[0]
     if KINDS[kind].family is Family.MESH:
         return mesh_settings(kind, body, cluster)
+    return decoded(document(name, body), cluster)
+
+
+def document(name: str, body: Mapping[str, object]) -> dict[str, object]:
+    """The document that they mean, for an object that is no settings of the mesh."""
+    kind, _, path = name.partition(" ")
+    namespace, _, own_name = path.rpartition("/")
     beside = {key: body[key] for key in _ENVELOPE if key in body}
     rest = {key: value for key, value in body.items() if key not in _ENVELOPE}
     metadata = {"name": own_name, "namespace": namespace, **beside.pop("metadata", {})}
-    document = {"apiVersion": KINDS[kind].api_versions[0], "kind": kind, **beside, "metadata": metadata}
-    return decoded({**document, **(rest if kind in _BESIDE_METADATA else {"spec": rest})}, cluster)
+    stated = {"apiVersion": KINDS[kind].api_versions[0], "kind": kind, **beside, "metadata": metadata}
+    return {**stated, **(rest if kind in _BESIDE_METADATA else {"spec": rest})}
 
 
 def decoded(document: Mapping[str, object], cluster: str = CLUSTER) -> AnyObject:
