@@ -8,6 +8,7 @@ time (`sys.getswitchinterval`), not by its whole length.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import trio
@@ -41,16 +42,18 @@ async def read_aside(read: Callable[[bytes], ResultT], data: bytes, weigh: Calla
     size = len(data)
     if size < LARGE or (size < HUGE and weigh(data) < LARGE):
         return read(data)
-    return await trio.to_thread.run_sync(read, data, limiter=_LANE if size < HUGE else _SLOW_LANE)
+    return await _put_aside(partial(read, data), _LANE if size < HUGE else _SLOW_LANE)
 
 
 async def work_aside(work: Callable[[], ResultT], expected: float) -> ResultT:
-    """What the work comes to: at once if it takes little time, `expected` milliseconds, else in a thread.
+    """What the work comes to: at once if it takes little time, `expected` milliseconds, else in a thread."""
+    return work() if expected < LONG else await _put_aside(work, _SLOW_LANE)
 
-    Once begun it is finished, even if the actor is killed meanwhile.
+
+async def _put_aside(work: Callable[[], ResultT], lane: trio.CapacityLimiter) -> ResultT:
+    """Do it in a thread. Whoever asked may be killed meanwhile, but not before it has what came of it: nobody else
+    has what went in.
     """
-    if expected < LONG:
-        return work()
     with trio.CancelScope(shield=True):
-        return await trio.to_thread.run_sync(work, limiter=_SLOW_LANE)
+        return await trio.to_thread.run_sync(work, limiter=lane)
     raise LocalError("a shield was cancelled")  # nobody else has it; but to type checkers a scope may swallow its end

@@ -1,7 +1,7 @@
 """One client's stream: steps its session by requests and pushes, and writes what the session has to say.
 
 Owns: the `AdsSession`, the `Proxy` and the pushes that are not answered yet, all kept in a `Slot`.
-Receives: `RequestReceived` and `StreamEnded` from the stream's reader; `Welcome`, `PushTo` and `Placed` from the push
+Receives: `RequestReceived` and `StreamEnded` from the stream; `Welcome`, `PushTo` and `Placed` from the push
     scheduler; `Announce` and `TrustChanged` from the factory; `IdentityIssued` from the certificate authority.
 Sends: responses to the client; `ConnectionOpened`, `TypesWatched`, `PushWritten`, `FirstConfigurationAcked` to the
     scheduler; `Generate` to the generator; `IssueIdentity` to the authority; `PushRecorded` to the journal.
@@ -47,7 +47,6 @@ from protocol.errors import LocalError, RemoteError
 from protocol.statuses import FAILED_PRECONDITION, INVALID_ARGUMENT, UNAUTHENTICATED, UNAVAILABLE
 from protocol.xds.bounds import MOST_CHARACTERS, NameBounds, characters_of_names
 from protocol.xds.events import Acked, Asked, Event, Nacked, NotServed, StaleNonce, Unsubscribed
-from protocol.xds.requests import count_names
 from protocol.xds.session import HEALTH
 from trierarch.envoy.names import touched_assignments
 from trierarch.envoy.node import decode_proxy
@@ -60,6 +59,7 @@ from trierarch.push.status import Outcome, TypeSent
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from actors.client_requests import ConnectionMailbox
     from actors.mailbox import Mailbox
     from actors.messages import ToConnection, ToGenerator, ToJournal, ToPushScheduler
     from actors.metrics import Metrics
@@ -102,7 +102,7 @@ class Outlets:
 
 
 async def run(
-    inbox: Mailbox[ToConnection],
+    inbox: ConnectionMailbox,
     *,
     slot: Slot,
     outlets: Outlets,
@@ -131,7 +131,7 @@ async def run(
 class Connection:
     """The state of one life of the actor."""
 
-    def __init__(self, inbox: Mailbox[ToConnection], slot: Slot, outlets: Outlets) -> None:
+    def __init__(self, inbox: ConnectionMailbox, slot: Slot, outlets: Outlets) -> None:
         self.ended = False
         self._inbox = inbox
         self._slot = slot
@@ -161,20 +161,16 @@ class Connection:
     async def next_message(self) -> ToConnection | None:
         """The next message, or None when it was time to ask for a new certificate."""
         due_at = self._own.due_at()
-        if due_at == inf:
-            return await self._inbox.receive()
-        if due_at <= trio.current_time():
+        if due_at != inf and due_at <= trio.current_time():
             await self._own.ask()
             return None
-        with trio.move_on_at(due_at):
-            return await self._inbox.receive()
-        return None
+        return await self._inbox.receive_until(due_at)
 
     async def handle(self, message: ToConnection) -> None:
         """Step by one message."""
         match message:
-            case RequestReceived(request=request):
-                await self._receive(request)
+            case RequestReceived():
+                await self._receive(await self._inbox.requests.decode(message))
             case PushTo():
                 await self._push(message)
             case Welcome():
@@ -258,7 +254,7 @@ class Connection:
         """
         watched = self._slot.session.watches.keys()
         receive = partial(self._slot.session.receive, request)
-        self._slot.session, events = await work_aside(receive, count_names(request) * NAME)
+        self._slot.session, events = await work_aside(receive, self._slot.session.count_touched(request) * NAME)
         self._bounds.check(self._slot.session, request)
         for event in events:
             self._note(event)

@@ -13,7 +13,7 @@ message that was being handled is lost (which also drops a poisonous one).
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import trio
@@ -49,41 +49,31 @@ class Postbox(Protocol[MessageT_contra]):
         ...
 
 
-class Mailbox(Generic[MessageT]):
-    """Two bounded lanes; one owner at a time receives, anybody sends."""
+class ControlMailbox(Generic[MessageT]):
+    """A control lane, and the wait of its owner beside it and whatever else brings messages, which subclasses say."""
 
-    def __init__(self, name: str, *, flow: int = 10, control: int = 1000) -> None:
+    def __init__(self, name: str, *, control: int = 1000) -> None:
         self.name = name
-        self._flow_in, self._flow_out = trio.open_memory_channel[MessageT](flow)
         self._control: deque[MessageT] = deque()
         self._control_capacity = control
         self._idle = trio.lowlevel.ParkingLot()
-        self._sent = 0
         self._received = 0
-
-    async def send(self, message: MessageT) -> None:
-        """Put a message into the flow lane; waits while it is full. Not a checkpoint if there is room."""
-        try:
-            self._flow_in.send_nowait(message)
-        except trio.WouldBlock:
-            await self._flow_in.send(message)
-        self._wake()
 
     def post(self, message: MessageT) -> None:
         """Put a message into the control lane. Raises `LocalError` if it is full."""
         if len(self._control) >= self._control_capacity:
             raise LocalError(f"control lane of {self.name} is full")
         self._control.append(message)
-        self._wake()
+        self.wake()
 
-    def _wake(self) -> None:
-        self._sent += 1
+    def wake(self) -> None:
+        """Have the owner look whether there is something."""
         if self._idle:
             self._idle.unpark()
 
     async def receive(self) -> MessageT:
         """The next message, control before flow. A checkpoint, but only one; a cancelled receive loses nothing."""
-        if self._sent > self._received:
+        if self._control or self._flow_waits():
             await trio.lowlevel.checkpoint()
         else:
             await self._idle.park()
@@ -93,12 +83,18 @@ class Mailbox(Generic[MessageT]):
 
     def receive_nowait(self) -> MessageT | None:
         """The next message if there is one, else None. Not a checkpoint."""
-        try:
-            message = self._control.popleft() if self._control else self._flow_out.receive_nowait()
-        except trio.WouldBlock:
-            return None
-        self._received += 1
+        message = self._control.popleft() if self._control else self._take_flow()
+        if message is not None:
+            self._received += 1
         return message
+
+    def _flow_waits(self) -> bool:
+        """Whether there may be something beside the control lane."""
+        return False
+
+    def _take_flow(self) -> MessageT | None:
+        """What there is beside the control lane."""
+        return None
 
     def waiting(self, limit: int) -> Iterator[MessageT]:
         """Messages that are there, so many at most, for an owner who handles each in no time. Not a checkpoint."""
@@ -110,15 +106,49 @@ class Mailbox(Generic[MessageT]):
 
     def statistics(self) -> MailboxStatistics:
         """How full the lanes are."""
-        flow = self._flow_in.statistics()
         return MailboxStatistics(
             name=self.name,
-            flow=flow.current_buffer_used,
-            flow_capacity=int(flow.max_buffer_size),
+            flow=0,
+            flow_capacity=0,
             control=len(self._control),
             control_capacity=self._control_capacity,
             received=self._received,
         )
+
+
+class Mailbox(ControlMailbox[MessageT]):
+    """Two bounded lanes; one owner at a time receives, anybody sends."""
+
+    def __init__(self, name: str, *, flow: int = 10, control: int = 1000) -> None:
+        super().__init__(name, control=control)
+        self._flow_in, self._flow_out = trio.open_memory_channel[MessageT](flow)
+        self._flow_sent = 0
+        self._flow_taken = 0
+
+    async def send(self, message: MessageT) -> None:
+        """Put a message into the flow lane; waits while it is full. Not a checkpoint if there is room."""
+        try:
+            self._flow_in.send_nowait(message)
+        except trio.WouldBlock:
+            await self._flow_in.send(message)
+        self._flow_sent += 1
+        self.wake()
+
+    def _flow_waits(self) -> bool:
+        return self._flow_sent > self._flow_taken
+
+    def _take_flow(self) -> MessageT | None:
+        try:
+            message = self._flow_out.receive_nowait()
+        except trio.WouldBlock:
+            return None
+        self._flow_taken += 1
+        return message
+
+    def statistics(self) -> MailboxStatistics:
+        """How full the lanes are."""
+        flow = self._flow_in.statistics()
+        return replace(super().statistics(), flow=flow.current_buffer_used, flow_capacity=int(flow.max_buffer_size))
 
 
 class Abandoned(Exception):  # noqa: N818 - an outcome, not an error

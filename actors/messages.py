@@ -14,11 +14,11 @@ from actors.identity_messages import AuthorityChanged
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from actors.client_requests import ConnectionMailbox
     from actors.descriptions import ConnectionDescription
     from actors.identity_messages import IssuedIdentity, SigningRefused
-    from actors.mailbox import Mailbox, Reply
+    from actors.mailbox import ControlMailbox, Reply
     from actors.ports import StreamPort
-    from protocol.xds.requests import Request
     from protocol.xds.resources import ResourceSet
     from trierarch.config.findings import Finding
     from trierarch.config.key_sets import JsonWebKeySet, KeyLocation
@@ -222,7 +222,7 @@ class ConnectionOpened:
 
     connection: str
     proxy: Proxy
-    mailbox: Mailbox[ToConnection]
+    mailbox: ControlMailbox[ToConnection]
     delta: bool
     types: frozenset[str] = frozenset()
     snapshot: int = 0
@@ -271,7 +271,7 @@ class StreamAccepted:
 
     port: StreamPort
     delta: bool
-    inbox: Mailbox[ToConnection]
+    inbox: ConnectionMailbox
     ended: Reply[StreamStatus]
     caller: Caller | None = None
 
@@ -303,16 +303,16 @@ ToConnections = StreamAccepted | RollCall | Describe | AuthorityChanged
 # --- to a connection -------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestReceived:
-    """From the reader of the stream (flow)."""
+    """From the client, over its stream (flow): a discovery request as it came."""
 
-    request: Request
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEnded:
-    """From the reader of the stream (flow), or from its task when it was cut off (control): there will be no further
-    request. From the scheduler (control), who has nothing for the client. `code` is the gRPC status that the stream
-    should end with, 0 unless the client broke a rule or cannot be served.
+    """From the stream (flow), or from its task when it was cut off (control): there will be no further request.
+    From the scheduler (control), who has nothing for the client. `code` is the gRPC status that the stream should end
+    with, 0 unless the client broke a rule or cannot be served.
     """
 
     reason: str

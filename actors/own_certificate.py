@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from actors.identity_messages import ToAuthority
-    from actors.mailbox import Mailbox
+    from actors.mailbox import ControlMailbox, Mailbox
     from actors.messages import ToConnection, TrustChanged
     from actors.slot import Slot
 
@@ -62,7 +62,7 @@ class CertificateTerms:
 class OwnCertificate:
     """The certificate of one connection's client, in one life of its actor."""
 
-    def __init__(self, slot: Slot, inbox: Mailbox[ToConnection], terms: CertificateTerms) -> None:
+    def __init__(self, slot: Slot, inbox: ControlMailbox[ToConnection], terms: CertificateTerms) -> None:
         self._slot = slot
         self._inbox = inbox
         self._terms = terms

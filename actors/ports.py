@@ -68,6 +68,27 @@ class StreamPort(Protocol):
         """
         ...
 
+    def receive_nowait(self) -> bytes | None:
+        """The next message if it is there, for whoever has other things to wait for too: as `receive`, but raises
+        `trio.WouldBlock` instead of waiting.
+        """
+        ...
+
+    def pending(self) -> bool:
+        """Whether `receive_nowait` may have something to say."""
+        ...
+
+    def due_at(self) -> float:
+        """When it will have, though nothing arrives: a message that was begun has not come to its end in time.
+
+        In seconds of trio's clock; mostly inf.
+        """
+        ...
+
+    def on_arrival(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called whenever something arrives, the end of the stream too."""
+        ...
+
     async def send(self, *messages: Sequence[bytes]) -> None:
         """Send messages, each made of its buffers in their order. They are shared with the transport, never joined.
 

@@ -52,7 +52,7 @@ from trierarch.push.view import select_view
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from actors.mailbox import Mailbox
+    from actors.mailbox import ControlMailbox, Mailbox
     from actors.messages import ToConnection, ToConnections, ToGenerator, ToJournal, ToPushScheduler, ToSnapshotBuilder
     from actors.metrics import Metrics
     from protocol.xds.resources import ResourceSet
@@ -129,7 +129,7 @@ class Scheduler:
         self._context: PushContext | None = None
         self._history = History()
         self._fleet = Fleet()
-        self._mailboxes: dict[str, Mailbox[ToConnection]] = {}
+        self._mailboxes: dict[str, ControlMailbox[ToConnection]] = {}
         self._scopes = Scopes()
         self._sets = BuiltSets(outlets.generator)
         self._due = DueViews()

@@ -17,7 +17,7 @@ from protocol.statuses import UNAVAILABLE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from actors.mailbox import Mailbox
+    from actors.mailbox import ControlMailbox
     from actors.messages import ToConnection
     from actors.metrics import Metrics
     from trierarch.push.fleet import Member
@@ -32,7 +32,7 @@ class Stranded:
         self._metrics = metrics
         self._asked: dict[str, bool] = {}
 
-    def add(self, member: Member, mailbox: Mailbox[ToConnection], error: Exception) -> bool:
+    def add(self, member: Member, mailbox: ControlMailbox[ToConnection], error: Exception) -> bool:
         """A member has no view; whether it keeps what it has. Else it is told to go."""
         if member.name not in self._asked:
             self._metrics.contained_errors.labels("placement").inc()
@@ -48,7 +48,7 @@ class Stranded:
         """It has a view again, or it has gone."""
         self._asked.pop(name, None)
 
-    def try_again(self, mailboxes: Mapping[str, Mailbox[ToConnection]]) -> None:
+    def try_again(self, mailboxes: Mapping[str, ControlMailbox[ToConnection]]) -> None:
         """Ask each to announce itself, once: one that is stuck in a write will do so when it is not."""
         for name, asked in self._asked.items():
             if not asked:

@@ -171,7 +171,7 @@ async def ask_too_much(system: Running, steps: Steps) -> None:
         "too many names": DeltaRequest(type_url=ENDPOINT, subscribe=names, initial={}),
     }.items():
         steps.phase = phase
-        await client.requests.send(encode_delta_request(request))
+        client.ask(encode_delta_request(request))
         await system.settle()
 
 

@@ -99,6 +99,24 @@ class Call:
             await trio.lowlevel.cancel_shielded_checkpoint()  # a message that was taken is not lost
         return message
 
+    def receive_nowait(self) -> bytes | None:
+        """The next message, if it is there."""
+        message = self._stream.buffer.read_nowait()
+        self._stream.connection.messages_received += message is not None
+        return message
+
+    def pending(self) -> bool:
+        """Whether `receive_nowait` may have something to say."""
+        return self._stream.buffer.pending()
+
+    def due_at(self) -> float:
+        """When it will have, whatever arrives."""
+        return self._stream.buffer.due_at
+
+    def on_arrival(self, wake: Callable[[], None]) -> None:
+        """Wake somebody when something arrives."""
+        self._stream.buffer.on_arrival(wake)
+
     async def send(self, *messages: Sequence[bytes]) -> None:
         """Send messages, each made of its buffers; return when the last byte is in the transport."""
         if not self._answering:

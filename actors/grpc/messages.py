@@ -20,7 +20,10 @@ from protocol.errors import RemoteError
 
 
 class MessageBuffer(Buffer):
-    """Takes the place of grpclib's buffer, which reads by bytes, has no limit and waits with asyncio."""
+    """Takes the place of grpclib's buffer, which reads by bytes, has no limit and waits with asyncio.
+
+    There are two ways to read: wait for each message, or be woken (`on_arrival`) and take what is there.
+    """
 
     def __init__(self, acknowledge: Callable[[int], None], limits: Limits, large_messages: Allowance) -> None:
         super().__init__(acknowledge)
@@ -31,9 +34,14 @@ class MessageBuffer(Buffer):
         self._arrived = bytearray()
         self._arrived_size = 0
         self._wanted = bytearray()
+        self._size = 0
+        self._begun_at = inf
         self._ended = False
         self._closed: str | None = None
         self._changed = Flag()
+        self._wake = _let_lie
+        self.due_at = inf
+        """When the rest of a message that was begun must have come, in seconds of trio's clock."""
         self.waits = 0
         """How often a reader had to wait."""
 
@@ -41,18 +49,23 @@ class MessageBuffer(Buffer):
         """Bytes arrived; `ack_size` is what they took of the window (padding counts)."""
         self._arrived += data
         self._arrived_size += ack_size
-        self._changed.set()
+        self._tell()
 
     def eof(self) -> None:
         """The peer has sent its last byte."""
         self._ended = True
-        self._changed.set()
+        self._tell()
 
     def close(self, reason: str) -> None:
         """The stream is over. What was not read is lost."""
         self._closed = reason
         self._let_go()
-        self._changed.set()
+        self._tell()
+        self._wake = _let_lie  # nothing more comes, and who is woken may know this buffer: a cycle
+
+    def on_arrival(self, wake: Callable[[], None]) -> None:
+        """Call `wake` whenever `read_nowait` may have something new to say, until the stream is over."""
+        self._wake = wake
 
     def unacked_size(self) -> int:
         """Forget what nobody wanted. Returns what it took of the window."""
@@ -60,34 +73,46 @@ class MessageBuffer(Buffer):
         self._arrived.clear()
         return size
 
-    async def read(self, size: int) -> bytes:
-        """Wait for `size` bytes; none after the last. It is what grpclib's own message layer calls."""
-        return self._take(size) if await self._want(size) else b""
+    def pending(self) -> bool:
+        """Whether `read_nowait` may have something to say."""
+        return self._changed.is_set() or (self.due_at != inf and self.due_at <= trio.current_time())
 
     async def read_message(self) -> bytes | None:
-        """Wait for a whole message; None after the last. Raises `StreamClosed` and, for bad messages, `RemoteError`.
+        """Wait for a whole message; else as `read_nowait`."""
+        while True:
+            try:
+                return self.read_nowait()
+            except trio.WouldBlock:
+                self.waits += 1
+            with trio.move_on_at(self.due_at):
+                await self._changed.wait()
+
+    def read_nowait(self) -> bytes | None:
+        """The next message; None after the last. Raises `trio.WouldBlock` if it is not there to its end, `StreamClosed`
+        and, for bad messages, `RemoteError`.
 
         A peer may take its time before a message, but not within it.
         """
-        if not await self._want(1):
+        if self._closed is not None:
+            raise StreamClosed(self._closed)
+        if not self._is_whole() and self._arrived_size:
+            self._pull()
+        if not self._is_whole():
+            self._check_end()
             return None
-        if not self._whole():
-            await self._complete(trio.current_time())
         self._let_go()
-        return self._take(MESSAGE_PREFIX.size + self._body_size())[MESSAGE_PREFIX.size :]
+        message = bytes(self._wanted[MESSAGE_PREFIX.size : self._size])
+        del self._wanted[: self._size]
+        self._size, self._begun_at, self.due_at = 0, inf, inf
+        if not (self._wanted or self._arrived_size or self._ended):
+            self._changed.clear()
+        return message
 
-    def _whole(self) -> bool:
+    def _is_whole(self) -> bool:
         """Whether the next message is at hand to its end, as small ones are that came in one frame."""
-        at_hand = len(self._wanted)
-        return at_hand >= MESSAGE_PREFIX.size and at_hand >= MESSAGE_PREFIX.size + self._body_size()
-
-    async def _complete(self, begun: float) -> None:
-        """Wait for the rest of a message of which the first byte came at `begun`."""
-        await self._want(MESSAGE_PREFIX.size, begun + self._limits.message_timeout)
-        size = MESSAGE_PREFIX.size + self._body_size()
-        if len(self._wanted) < size:
-            self._hold(size)
-            await self._want(size, begun + self._limits.time_for(size))
+        if not self._size and len(self._wanted) >= MESSAGE_PREFIX.size:
+            self._size = MESSAGE_PREFIX.size + self._body_size()
+        return 0 < self._size <= len(self._wanted)
 
     def _body_size(self) -> int:
         """Length of the next message. Raises `RemoteError` for one that cannot be accepted, before its body arrives."""
@@ -100,6 +125,25 @@ class MessageBuffer(Buffer):
                 f"Received message larger than max ({size} vs. {self._limits.max_message_size})",
             )
         return int(size)
+
+    def _check_end(self) -> None:
+        """Raise `trio.WouldBlock` unless the peer has ended the stream, and `RemoteError` if it did so in a message."""
+        if not self._ended:
+            self._changed.clear()
+            if self._wanted:
+                self._expect_rest(trio.current_time())
+            raise trio.WouldBlock
+        if self._wanted:
+            raise RemoteError(Status.INTERNAL.value, "The stream ended within a message")
+
+    def _expect_rest(self, now: float) -> None:
+        """Hold a message that has begun. Raises `RemoteError` if it does not come to its end in time."""
+        self._begun_at = min(self._begun_at, now)
+        self._hold(self._size)
+        allowed = self._limits.time_for(self._size) if self._size else self._limits.message_timeout
+        self.due_at = self._begun_at + allowed
+        if now >= self.due_at:
+            raise RemoteError(Status.DEADLINE_EXCEEDED.value, "A message was begun and not finished")
 
     def _hold(self, size: int) -> None:
         """Have a large message counted until it is complete. Raises `RemoteError` if there are too many."""
@@ -114,45 +158,15 @@ class MessageBuffer(Buffer):
             self._large_messages.give_back(self._held)
             self._held = 0
 
-    async def _want(self, size: int, deadline: float = inf) -> bool:
-        """Wait until `size` bytes are at hand. False if the stream ended with none; raises if it ended with a few."""
-        self._require_open()
-        while len(self._wanted) < size:
-            if self._arrived_size:
-                self._pull()
-            elif self._ended:
-                return self._nothing_left()
-            else:
-                self._changed.clear()
-                await self._wait(deadline)
-                self._require_open()
-        return True
-
-    async def _wait(self, deadline: float) -> None:
-        self.waits += 1
-        if deadline == inf:
-            await self._changed.wait()
-            return
-        with trio.move_on_at(deadline) as waiting:
-            await self._changed.wait()
-        if waiting.cancelled_caught:
-            raise RemoteError(Status.DEADLINE_EXCEEDED.value, "A message was begun and not finished")
-
-    def _take(self, size: int) -> bytes:
-        taken = bytes(self._wanted[:size])
-        del self._wanted[:size]
-        return taken
-
-    def _nothing_left(self) -> bool:
-        if self._wanted:
-            raise RemoteError(Status.INTERNAL.value, "The stream ended within a message")
-        return False
-
-    def _require_open(self) -> None:
-        if self._closed is not None:
-            raise StreamClosed(self._closed)
-
     def _pull(self) -> None:
         """Take over what arrived, and let the peer send more: only when it is wanted, or a flood would pile up here."""
         self._wanted += self._arrived
         self._acknowledge(self.unacked_size())
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._wake()
+
+
+def _let_lie() -> None:
+    """For as long as nobody wants to be woken."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,7 @@ from actors.messages import SourceChanged
 from actors.ports import Peer, StreamClosed
 from common.mesh import NAMESPACES, mesh, pod_ip
 from protocol.codec import encode
-from protocol.errors import RemoteError
+from protocol.errors import LocalError, RemoteError
 from protocol.proto.envoy.config.core.v3 import Node
 from protocol.proto.google.protobuf import Struct, Value
 from protocol.wire import text_field
@@ -60,12 +62,15 @@ class Client:
     def __init__(self, number: int, node: Node, pulse: Pulse) -> None:
         self.peer = Peer(address=f"127.0.0.1:{number}")
         self._pulse = pulse
-        self._requests, self._incoming = trio.open_memory_channel[bytes](100)
+        self._requests = deque(self._opening(node))
+        self._wake: Callable[[], None] = lambda: None
         self._asked = False
-        self.requests = self._requests
         self.nonces: dict[str, str] = {}
-        for request in self._opening(node):
-            self._requests.send_nowait(request)
+
+    def ask(self, request: bytes) -> None:
+        """Send a request."""
+        self._requests.append(request)
+        self._wake()
 
     def _opening(self, node: Node) -> Iterator[bytes]:
         yield encode_delta_request(DeltaRequest(type_url=CLUSTER, initial={}, node=encode(node)))
@@ -73,8 +78,26 @@ class Client:
         yield encode_delta_request(DeltaRequest(type_url=ROUTE, subscribe=("80", "81"), initial={}))
 
     async def receive(self) -> bytes | None:
-        """The next request."""
-        return await self._incoming.receive()
+        """Nobody waits for a request: whoever serves this client wants to be woken."""
+        raise LocalError("this client wakes whoever serves it")
+
+    def receive_nowait(self) -> bytes | None:
+        """The next request, if there is one."""
+        if not self._requests:
+            raise trio.WouldBlock
+        return self._requests.popleft()
+
+    def pending(self) -> bool:
+        """Whether there is a request."""
+        return bool(self._requests)
+
+    def due_at(self) -> float:
+        """Requests come whole or not at all."""
+        return inf
+
+    def on_arrival(self, wake: Callable[[], None]) -> None:
+        """Wake somebody for each request."""
+        self._wake = wake
 
     async def send(self, *messages: Sequence[bytes]) -> None:
         """Responses: acknowledged."""
@@ -86,10 +109,10 @@ class Client:
         self._pulse.beat()
         type_url, nonce = _read_closing(buffers[-1])
         self.nonces[type_url] = nonce
-        self._requests.send_nowait(text_field(2, type_url) + text_field(6, nonce))
+        self.ask(text_field(2, type_url) + text_field(6, nonce))
         if type_url == CLUSTER and not self._asked:
             self._asked = True
-            self._requests.send_nowait(self._pulse.endpoints_request)
+            self.ask(self._pulse.endpoints_request)
 
     def blocked(self) -> bool:
         """Never."""
@@ -100,8 +123,7 @@ class Client:
         raise StreamClosed(f"{code} {message}")
 
     def reset(self) -> None:
-        """The stream is over."""
-        self._requests.close()
+        """The stream is over; nobody asks whether it is."""
 
 
 def replica(number: int, namespaces: int = 1) -> Node:

@@ -8,14 +8,16 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors import connection
+from actors.client_requests import ClientRequests, ConnectionMailbox
 from actors.mailbox import Mailbox
-from actors.messages import Generate, PushTo, RequestReceived, Welcome
+from actors.messages import Generate, PushTo, Welcome
 from actors.metrics import Metrics
 from actors.push_records import PushRecords
 from actors.slot import Slot
 from protocol.xds.requests import SotwRequest
 from protocol.xds.resources import Part, ResourceSet, build_resource
 from protocol.xds.session import AdsSession
+from protocol.xds.wire_requests import decode_sotw_request, encode_sotw_request
 from tests.actors.certificates import certificate_terms
 from tests.actors.fake_stream import FakeStream, encode_node
 from tests.protocol.xds.conversation import decode_sotw, name_in_text
@@ -44,11 +46,11 @@ class Stage:
     """How a resource's name is read in its body."""
 
     def __init__(self, authority=None, caller=None) -> None:
-        self.inbox = Mailbox("connection", flow=1, control=100)
         self.scheduler = Mailbox("push_scheduler")
         self.generator = Mailbox("generator")
         self.journal = Mailbox("journal")
         self.stream = FakeStream()
+        self.inbox = ConnectionMailbox(ClientRequests(self.stream, decode_sotw_request, Metrics()))
         self.outlets = connection.Outlets(
             scheduler=self.scheduler, generator=self.generator, journal=self.journal, metrics=Metrics(),
             certificates=certificate_terms(authority), wall=lambda: 100.0, cluster="Kubernetes",
@@ -89,7 +91,8 @@ class Stage:
     # --- what others say ---------------------------------------------------------------------------------------------
     async def request(self, url, *names, node=b"", **fields):
         """The client asks."""
-        await self.inbox.send(RequestReceived(request=SotwRequest(type_url=url, names=names, node=node, **fields)))
+        request = SotwRequest(type_url=url, names=names, node=node, **fields)
+        await self.stream.requests.send(encode_sotw_request(request))
         await wait_all_tasks_blocked()
 
     async def welcome(self, request=PushRequest()):  # noqa: B008 - an immutable value

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from math import inf
 from typing import TYPE_CHECKING
 
 import trio
@@ -31,7 +32,7 @@ from trierarch.envoy.types import SECRET
 from trierarch.identity.authenticate import Caller, Proof
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
 SECRETS = ("default", "ROOTCA")
@@ -48,6 +49,33 @@ RECONNECT = 0.1
 """Seconds before a client whose stream has ended connects again."""
 
 
+class FakeRequests:
+    """The client's end of its requests: a memory channel that wakes whoever wants to be woken."""
+
+    def __init__(self, channel: trio.MemorySendChannel[bytes]) -> None:
+        self._channel = channel
+        self.wake: Callable[[], None] = _let_lie
+        self.statistics = channel.statistics
+
+    async def send(self, request: bytes) -> None:
+        """Ask; waits while the stream is full."""
+        try:
+            self._channel.send_nowait(request)
+        except trio.WouldBlock:
+            await self._channel.send(request)
+        self.wake()
+
+    def close(self) -> None:
+        """Ask for nothing more."""
+        self._channel.close()
+        self.rouse()
+
+    def rouse(self) -> None:
+        """The stream is over: wake for the last time."""
+        self.wake()
+        self.wake = _let_lie
+
+
 class FakeStream:
     """Both sides of a stream over memory channels."""
 
@@ -55,7 +83,8 @@ class FakeStream:
         self.method = method
         self.metadata: dict[str, str] = {}
         self.peer = Peer(address="127.0.0.1:1")
-        self.requests, self._incoming = trio.open_memory_channel[bytes](ROOM)
+        requests, self._incoming = trio.open_memory_channel[bytes](ROOM)
+        self.requests = FakeRequests(requests)
         self._outgoing, self.responses = trio.open_memory_channel[bytes](ROOM)
         self._flowing = trio.Event()
         self._flowing.set()
@@ -65,14 +94,35 @@ class FakeStream:
     # --- the server's side -------------------------------------------------------------------------------------------
     async def receive(self) -> bytes | None:
         """The next request; None once the client has no more."""
+        woken = trio.Event()
+        self.requests.wake = woken.set
+        if not self.pending():
+            await woken.wait()
+        return self.receive_nowait()
+
+    def receive_nowait(self) -> bytes | None:
+        """The next request, if it is there; None once the client has no more."""
         try:
-            return await self._incoming.receive()
+            return self._incoming.receive_nowait()
         except trio.EndOfChannel:
             if self._over:
                 raise StreamClosed("the client hung up") from None
             return None
         except trio.ClosedResourceError:
             raise StreamClosed("the stream was ended") from None
+
+    def pending(self) -> bool:
+        """Whether a request waits, or none will come."""
+        state = self._incoming.statistics()
+        return self._over or state.current_buffer_used > 0 or state.open_send_channels == 0
+
+    def due_at(self) -> float:
+        """A fake message comes whole or not at all."""
+        return inf
+
+    def on_arrival(self, wake: Callable[[], None]) -> None:
+        """Wake somebody when something arrives."""
+        self.requests.wake = wake
 
     async def send(self, *messages: Sequence[bytes]) -> None:
         """Hand responses to the client, when it takes any. Cancelled before that, the stream can only be reset."""
@@ -102,6 +152,7 @@ class FakeStream:
         self._outgoing.close()
         self._incoming.close()
         self._flowing.set()
+        self.requests.rouse()
 
     # --- the client's side -------------------------------------------------------------------------------------------
     def hang_up(self) -> None:
@@ -118,6 +169,10 @@ class FakeStream:
     def resume(self) -> None:
         """Take everything again."""
         self._flowing.set()
+
+
+def _let_lie() -> None:
+    """Nobody wants to be woken."""
 
 
 # --- what Envoy would read in its resources --------------------------------------------------------------------------

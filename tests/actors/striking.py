@@ -20,7 +20,7 @@ from unittest.mock import patch
 
 import trio
 
-from actors.mailbox import Mailbox
+from actors.mailbox import ControlMailbox
 from actors.supervision import Child
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class _Steps(trio.abc.Instrument):
 @contextmanager
 def open_ambush(actor: str, number: int, delay: int = 0) -> Iterator[Ambush]:
     """Wait for that message for the length of a block."""
-    ambush, receive_nowait = Ambush(actor, number, delay), Mailbox.receive_nowait
+    ambush, receive_nowait = Ambush(actor, number, delay), ControlMailbox.receive_nowait
 
     def noted_receive(self):
         message, child = receive_nowait(self), _CHILD.get()
@@ -93,7 +93,7 @@ def open_ambush(actor: str, number: int, delay: int = 0) -> Iterator[Ambush]:
             ambush.note(child)
         return message
 
-    with patch.object(Mailbox, "receive_nowait", noted_receive), _known_lives():
+    with patch.object(ControlMailbox, "receive_nowait", noted_receive), _known_lives():
         yield ambush
 
 

@@ -25,7 +25,7 @@ from trio.testing import MockClock
 
 import supervisor
 from actors import authority
-from actors.mailbox import Mailbox, ask
+from actors.mailbox import ControlMailbox, Mailbox, ask
 from actors.messages import Describe, PushRecorded, ResendAll, SourceChanged
 from tests.actors.fake_stream import FakeEnvoy, endpoints_of, routes_of
 from tests.push.fixtures import CLUSTER, built, objects, scope_of, view_in, view_of
@@ -315,7 +315,7 @@ class Wiretap:
 @contextmanager
 def open_wiretap() -> Iterator[Wiretap]:
     """Listen for the length of a block."""
-    tap, send, post = Wiretap(), Mailbox.send, Mailbox.post
+    tap, send, post = Wiretap(), Mailbox.send, ControlMailbox.post
 
     async def heard_send(self, message) -> None:
         tap.note(message)
@@ -325,7 +325,7 @@ def open_wiretap() -> Iterator[Wiretap]:
         tap.note(message)
         post(self, message)
 
-    with patch.multiple(Mailbox, send=heard_send, post=heard_post):
+    with patch.object(Mailbox, "send", heard_send), patch.object(ControlMailbox, "post", heard_post):
         yield tap
 
 

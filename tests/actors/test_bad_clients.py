@@ -182,7 +182,7 @@ def _snapshots_alive() -> int:
 
 def _most_waiting(mesh) -> int:
     """The fullest mailbox of a connection."""
-    boxes = [each for each in gc.get_objects() if type(each).__name__ == "Mailbox" and each.name == "connection"]
+    boxes = [each for each in gc.get_objects() if type(each).__name__ == "ConnectionMailbox"]
     return max(box.statistics().control for box in boxes)
 
 

@@ -331,7 +331,7 @@ async def test_the_largest_request_is_measured(stage, nursery):
     assert largest > 50
 
 
-async def test_a_reader_waits_for_its_actor(stage, nursery):
+async def test_requests_wait_for_the_actor(stage, nursery):
     """A client that asks faster than it is answered fills its own stream, not our memory."""
     stream, _ = await stage.open(nursery)
     opened = (await stage.told())[0]
@@ -341,8 +341,7 @@ async def test_a_reader_waits_for_its_actor(stage, nursery):
     for _ in range(50):
         await stream.requests.send(encode_sotw_request(SotwRequest(type_url=CLUSTER)))
     await wait_all_tasks_blocked()
-    assert opened.mailbox.statistics().flow == 1
-    assert stream.requests.statistics().current_buffer_used >= 48
+    assert stream.requests.statistics().current_buffer_used == 50
     stream.resume()
 
 

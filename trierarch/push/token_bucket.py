@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 MEMORY = 10.0
 """Seconds for which a host that asked counts as one that shares the rate."""
 
@@ -49,7 +51,7 @@ class Pace:
         """`each`: seconds that one unit costs; `ahead`: seconds that may be spent before anybody must wait."""
         self._each = each
         self._ahead = ahead
-        self._paid_at = 0.0
+        self._paid_at = -inf
 
     def spend(self, units: int, now: float) -> float:
         """Seconds to wait after so many units."""

@@ -1,5 +1,7 @@
 """Messages in the bytes of one stream."""
 
+from math import inf
+
 import pytest
 import trio
 from hypothesis import given
@@ -43,12 +45,6 @@ def test_messages_are_found_however_they_are_cut(bodies, size):
 
     assert trio.run(read_all) == bodies
     assert sum(acknowledged) == len(data)
-
-
-async def test_bytes_can_be_read_too():
-    """Bytes are there for grpclib's own message layer, which reads a prefix and a body."""
-    received, _ = buffer(b"ab", b"cd")
-    assert [await received.read(size) for size in (0, 3, 1, 1)] == [b"", b"abc", b"d", b""]
 
 
 async def test_a_reader_that_was_cancelled_loses_nothing():
@@ -113,3 +109,43 @@ async def test_a_closed_stream_wakes_its_reader(nursery):
     nursery.start_soon(close)
     with pytest.raises(StreamClosed, match="reset"):
         await received.read_message()
+
+
+async def test_who_wants_to_be_woken_is_woken_for_whatever_comes():
+    """For bytes, for the end, and for the stream's close: the last time, for nothing can follow."""
+    received, _ = buffer(ended=False)
+    wakes = []
+    received.on_arrival(lambda: wakes.append(received.pending()))
+    received.add(b"\0", 1)
+    received.eof()
+    received.close("over")
+    received.add(b"late", 4)
+    assert wakes == [True, True, True]
+
+
+async def test_what_is_there_is_pending_until_it_is_taken():
+    """Messages that came together are taken one by one; a part of one is nothing yet."""
+    received, _ = buffer(message(b"a") + message(b"b") + message(b"c")[:-1], ended=False)
+    assert [received.read_nowait(), received.read_nowait()] == [b"a", b"b"]
+    assert received.pending()
+    with pytest.raises(trio.WouldBlock):
+        received.read_nowait()
+    assert not received.pending()
+    received.add(b"c", 1)
+    assert received.pending()
+    assert received.read_nowait() == b"c"
+    assert not received.pending()
+    received.eof()
+    assert [received.pending(), received.read_nowait(), received.read_nowait()] == [True, None, None]
+
+
+async def test_a_message_that_does_not_come_to_its_end_is_pending_when_it_is_due(autojump_clock):
+    """Whoever takes what is there learns at that time that it was cut off."""
+    received, _ = buffer(message(b"abc")[:3], ended=False)
+    assert received.due_at == inf
+    with pytest.raises(trio.WouldBlock):
+        received.read_nowait()
+    await trio.sleep(received.due_at - trio.current_time())
+    assert received.pending()
+    with pytest.raises(RemoteError, match="not finished"):
+        received.read_nowait()
