@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from examples.shop.processes import wait_until
@@ -26,8 +24,10 @@ BESIDE = ("dns", "jwks", "collector", "debug")
 STREAMS_END = ("pipeline", "connections", "grpc")
 """Whoever dies with these is disconnected and comes back by itself: its client asks, so nothing has to be pushed."""
 
-MOMENTS = (0.0, 0.05, 0.105)
-"""Seconds from an edit to the kill: while the file is read, while the debouncer holds it, while it is pushed."""
+STAGES = ("", "config_changed", "batch_released")
+"""What is logged last before the kill: while the file is read, while the debouncer holds its change, while it is built
+and pushed.
+"""
 
 PAIRS = (
     ("config", "intake"),
@@ -40,20 +40,34 @@ PAIRS = (
 )
 
 
+@pytest.fixture(autouse=True)
+def slow_debounce(monkeypatch):
+    """Changes settle for as long as it takes to kill somebody meanwhile."""
+    monkeypatch.setenv("PILOT_DEBOUNCE_AFTER", "400ms")
+
+
+def edit_up_to(stage, shop, step):
+    """Edit, and wait until it is logged how far that has come; returns what `edit` does."""
+    told = len(shop.control_plane.logged(stage))
+    edited = edit(shop, step)
+    if stage:
+        wait_until(stage, lambda: len(shop.control_plane.logged(stage)) > told, pause=0.001)
+    return edited
+
+
 @pytest.mark.parametrize("name", [*PIPELINE, *BESIDE, *STREAMS_END])
 def test_an_edit_survives_the_death_of(name, shop, clients):
     """Whenever the actor dies, the edit arrives, and is known as the cause wherever it had to be pushed."""
     plane = shop.control_plane
-    for step, moment in enumerate(MOMENTS):
-        edited_at, program = edit(shop, step)
-        time.sleep(moment)
+    for step, stage in enumerate(STAGES):
+        edited_at, program = edit_up_to(stage, shop, step)
         kill(plane, name)
         wait_for_traffic(clients, program)
         wait_until(f"{name} runs again", lambda: is_back(plane, name))
         if name not in STREAMS_END:
             wait_for_cause(plane, clients, edited_at)
     wait_for_clients(plane, 2)
-    edited_at, program = edit(shop, len(MOMENTS))
+    edited_at, program = edit(shop, len(STAGES))
     wait_for_traffic(clients, program)
     wait_for_cause(plane, clients, edited_at)
     assert all(ROUTED in plane.command("why", sidecar.id, "--last", "1") for sidecar in clients)
@@ -64,9 +78,8 @@ def test_an_edit_survives_the_death_of_connections_one_by_one(shop, clients):
     and its client comes back.
     """
     plane = shop.control_plane
-    for step in range(2):
-        _, program = edit(shop, step)
-        time.sleep(0.1)
+    for step, stage in enumerate(STAGES[1:]):
+        _, program = edit_up_to(stage, shop, step)
         kill(plane, "connection-1")
         wait_for_traffic(clients, program)
     assert len(plane.logged("child_restarted")) == 1
@@ -79,9 +92,8 @@ def test_an_edit_survives_the_death_of_connections_one_by_one(shop, clients):
 def test_an_edit_survives_two_deaths_at_once(pair, shop, clients):
     """Two neighbours that die together lose nothing either."""
     plane = shop.control_plane
-    for step, moment in enumerate((0.02, 0.1)):
-        _, program = edit(shop, step)
-        time.sleep(moment)
+    for step, stage in enumerate(STAGES[1:]):
+        _, program = edit_up_to(stage, shop, step)
         for name in pair:
             kill(plane, name)
         wait_for_traffic(clients, program)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from examples.shop.processes import wait_until
+from examples.shop.processes import PATIENCE, wait_until
 from tests.chaos.load import Load
 from tests.e2e.envoy_admin import read_statistics
 
@@ -67,14 +67,14 @@ def wait_for_clients(plane: ControlPlane, count: int) -> None:
     wait_until(f"{count} clients", lambda: plane.get("/debug/adsz").json()["totalClients"] == count)
 
 
-def wait_for_traffic(sidecars: tuple[Sidecar, ...], program: str) -> None:
+def wait_for_traffic(sidecars: tuple[Sidecar, ...], program: str, patience: float = PATIENCE) -> None:
     """Wait until all requests of all clients for `reviews` go to this program."""
 
     def called(sidecar: Sidecar) -> set[str]:
         return {sidecar.get("reviews").text.split()[0] for _ in range(5)}
 
     for sidecar in sidecars:
-        wait_until(f"{sidecar.id} calls {program}", lambda each=sidecar: called(each) == {program})
+        wait_until(f"{sidecar.id} calls {program}", lambda each=sidecar: called(each) == {program}, patience)
 
 
 def wait_for_cause(plane: ControlPlane, sidecars: tuple[Sidecar, ...], moment: float) -> None:
