@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from trierarch.push.model import Registry, Service
+from trierarch.push.model import Listing, Registry, Service
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ class Directory:
     namespaces: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "services", tuple(self.by_host.values()))
+        object.__setattr__(self, "services", Listing(self.by_host.values()))
         object.__setattr__(self, "namespaces", frozenset([service.namespace for service in self.services]))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -210,3 +211,14 @@ class ServiceTarget(NamedTuple):
     service_port: int
     target_port: int
     protocol: PortProtocol
+
+
+class Listing(tuple[Service, ...]):
+    """Services that all namespaces have alike, perhaps thousands: their hash is worked out once, and not for each."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from trierarch.push.model import Hostname, Registry, Resolution, Service
+from trierarch.push.model import Hostname, Listing, Registry, Resolution, Service
 from trierarch.push.registries import (
     distribution_of_namespace,
     service_hostname,
@@ -77,7 +77,8 @@ class Services:
 
     def visible(self, namespace: str) -> tuple[Service, ...]:
         """All that a namespace sees: what is exported to it, then what is public (each oldest first)."""
-        return self.exported_to.get(namespace, ()) + self.public
+        exported = self.exported_to.get(namespace)
+        return self.public if exported is None else exported + self.public
 
 
 class ServicesInputs(NamedTuple):
@@ -227,7 +228,7 @@ def _indexed(
         ordered=tuple(services),
         by_id=by_id,
         by_host=by_host,
-        public=public,
+        public=Listing(public),
         exported_to=exported,
         kubernetes_in={namespace: tuple(each) for namespace, each in kubernetes_in.items()},
         definitions=definitions,
