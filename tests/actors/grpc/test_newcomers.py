@@ -10,19 +10,34 @@ from tests.actors.grpc.test_connections import say_hello
 
 @pytest.mark.parametrize("secure", [False, True])
 async def test_a_flood_of_silent_connections_puts_out_its_oldest(start, tls, echo, secure):
-    """However many connect and say nothing: so many are held, and who comes to speak is served all the while."""
+    """However many connect and say nothing: so many are held, with TLS or without."""
     running = await start(echo, tls=tls.server(ask=False) if secure else None, max_newcomers=3)
-    served = [await say_hello(running) for _ in range(5)] if not secure else []
-    silent = [await running.connect_bytes() for _ in range(8)]
+    silent = await connect_silently(running, 8)
     for stream in silent[:5]:
         await running.expect_close(stream)
     await trio.testing.wait_all_tasks_blocked(0.01)
-    assert running.server.statistics().connections_open == len(served) + 3
+    assert running.server.statistics().connections_open == 3
     assert running.server.statistics().handshakes_timed_out == 5
-    if not secure:
-        await say_hello(running)
-        await running.expect_close(silent[5])
     assert running.crashes == []
+
+
+async def test_a_flood_of_silent_connections_keeps_nobody_out(start, echo):
+    """Who comes to speak is served while the room is full, and so are those who speak already."""
+    running = await start(echo, max_newcomers=3)
+    await say_hello(running)
+    silent = await connect_silently(running, 3)
+    await say_hello(running)
+    await running.expect_close(silent[0])
+    assert running.server.statistics().connections_open == 4
+
+
+async def connect_silently(running, count):
+    """Connections that say nothing, each in the room before the next comes."""
+    silent = []
+    for _ in range(count):
+        silent.append(await running.connect_bytes())
+        await trio.testing.wait_all_tasks_blocked(0.01)
+    return silent
 
 
 async def test_who_has_begun_to_speak_is_no_newcomer(start, echo):
