@@ -2,7 +2,8 @@
 
 A client sees otherwise than anybody what is in its own namespace, which it knows by shorter names, and virtual services
 that go by who it is. So where nobody wants what another has, and the client's own names take nobody's either, its
-virtual hosts are anybody's but for those, and all runs of a configuration that have none of those are shared.
+virtual hosts are anybody's but for those, and all runs of a configuration that have none of those are shared. What it
+has of its own is found by its neighbourhood alone: what comes or changes elsewhere costs a namespace a look-up.
 """
 
 from __future__ import annotations
