@@ -66,16 +66,14 @@ if TYPE_CHECKING:
     from actors.messages import (
         ToConnections,
         ToDebouncer,
-        ToDnsSource,
         ToGenerator,
         ToIntake,
         ToJournal,
-        ToJwksSource,
         ToPushScheduler,
         ToSnapshotBuilder,
-        ToSource,
     )
     from actors.ports import StreamHandler, StreamPort
+    from actors.source_messages import ToDnsSource, ToJwksSource, ToSource
     from actors.tree import StartFunction
     from trierarch.config.findings import Finding
     from trierarch.identity.authenticate import Caller

@@ -19,14 +19,15 @@ import trio
 from actors.finds import Finds
 from actors.following import Following
 from actors.logs import get_logger
-from actors.messages import NameLookedUp, NamesWanted, ResendAll
+from actors.source_messages import NameLookedUp, NamesWanted, ResendAll
 from trierarch.config.resolved_names import build_resolved_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from actors.mailbox import Mailbox
-    from actors.messages import ToDnsSource, ToIntake
+    from actors.messages import ToIntake
+    from actors.source_messages import ToDnsSource
 
 NAME = "dns"
 """The source, in logs and causes."""

@@ -19,7 +19,8 @@ import trio
 from actors.folder_scan import SourceMissing, Stamp, Stamps, look_at_file, look_at_folder
 from actors.inotify import POLLED, UNTOLD, Watch, open_watch
 from actors.logs import get_logger
-from actors.messages import ResendAll, SourceChanged
+from actors.messages import SourceChanged
+from actors.source_messages import ResendAll
 from trierarch.config.admission import Admitted
 from trierarch.config.findings import Rejected, Remark
 from trierarch.config.folder import Folder, FolderChange, FolderState, Steps, update_folder
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from actors.mailbox import Mailbox
-    from actors.messages import ToIntake, ToSource
+    from actors.messages import ToIntake
+    from actors.source_messages import ToSource
     from trierarch.config.admission import Refused
     from trierarch.config.findings import Finding
     from trierarch.config.objects import AnyObject

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, assert_never
 import trio
 
 from actors.logs import get_logger
-from actors.messages import CausesSettled, ConfigChanged, ResendAll, ResendConfig, SourceChanged
+from actors.messages import CausesSettled, ConfigChanged, ResendConfig, SourceChanged
+from actors.source_messages import ResendAll
 from actors.stepping import drive
 from trierarch.config.findings import Rejected, Remark
 from trierarch.config.gathering import Changed, Gathering, find_changes
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from actors.mailbox import Mailbox, Postbox
-    from actors.messages import ToDebouncer, ToIntake, ToSource
+    from actors.messages import ToDebouncer, ToIntake
     from actors.metrics import Metrics
+    from actors.source_messages import ToSource
     from trierarch.config.findings import Finding
     from trierarch.config.store import ConfigView
     from trierarch.push.steps import Steps

@@ -19,7 +19,7 @@ import trio
 from actors.finds import Finds
 from actors.following import Following
 from actors.logs import get_logger
-from actors.messages import KeysFetched, KeysWanted, ResendAll
+from actors.source_messages import KeysFetched, KeysWanted, ResendAll
 from actors.supervision import attempt
 from actors.tree import Crashed
 from trierarch.config.key_sets import KeySet, NoKeys, build_key_set
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     from actors.key_fetching import Fetch
     from actors.mailbox import Mailbox
-    from actors.messages import ToIntake, ToJwksSource
+    from actors.messages import ToIntake
     from actors.metrics import Metrics
+    from actors.source_messages import ToJwksSource
     from trierarch.config.key_sets import JsonWebKeySet, KeyLocation
 
 NAME = "jwks"

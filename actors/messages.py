@@ -1,4 +1,5 @@
-"""Every message between actors, grouped by receiver; those to and from the authority are in `actors.identity_messages`.
+"""Every message between actors, grouped by receiver; those to sources are in `actors.source_messages`, those to and
+from the authority in `actors.identity_messages`.
 
 Past tense for facts, imperative for orders. A message carries whole immutable values, never a delta that the receiver
 would have to accumulate: so a lost message cannot leave anybody with a wrong picture, and that makes restarts cheap.
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from actors.ports import StreamPort
     from protocol.xds.resources import ResourceSet
     from trierarch.config.findings import Finding
-    from trierarch.config.key_sets import JsonWebKeySet, KeyLocation
     from trierarch.config.objects import AnyObject, ObjectKey
     from trierarch.config.store import ConfigView
     from trierarch.identity.authenticate import Caller
@@ -33,56 +33,6 @@ if TYPE_CHECKING:
     from trierarch.push.sidecar_scope import SidecarScope
     from trierarch.push.status import PushRecord
     from trierarch.push.view import View
-
-
-# --- to a source -----------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResendAll:
-    """From intake: send the full set again."""
-
-
-ToSource = ResendAll
-
-
-# --- to the source of names ------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamesWanted:
-    """From the snapshot builder (control): look up these names from now on, and no others."""
-
-    names: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameLookedUp:
-    """From a lookup of its own (control): the addresses of a name, sorted, or why there are none."""
-
-    name: str
-    addresses: tuple[str, ...] = ()
-    problem: str = ""
-
-
-ToDnsSource = ToSource | NamesWanted | NameLookedUp
-
-
-# --- to the source of keys -------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeysWanted:
-    """From the snapshot builder (control): fetch the keys at these locations from now on, and at no others. Each with
-    the seconds that it may take.
-    """
-
-    locations: Mapping[KeyLocation, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeysFetched:
-    """From a fetch of its own (control): what was found at a location."""
-
-    location: KeyLocation
-    found: JsonWebKeySet
-
-
-ToJwksSource = ToSource | KeysWanted | KeysFetched
 
 
 # --- to intake -------------------------------------------------------------------------------------------------------

@@ -29,13 +29,12 @@ from actors.messages import (
     BuilderIdle,
     BuildSnapshot,
     CausesSettled,
-    KeysWanted,
-    NamesWanted,
     ResendConfig,
     ResendSnapshot,
     SnapshotBuilt,
 )
 from actors.newest import Newest
+from actors.source_messages import KeysWanted, NamesWanted
 from actors.stepping import drive
 from actors.supervision import attempt
 from actors.tree import Crashed
@@ -46,8 +45,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from actors.mailbox import Mailbox
-    from actors.messages import ToDebouncer, ToDnsSource, ToIntake, ToJwksSource, ToPushScheduler, ToSnapshotBuilder
+    from actors.messages import ToDebouncer, ToIntake, ToPushScheduler, ToSnapshotBuilder
     from actors.metrics import Metrics
+    from actors.source_messages import ToDnsSource, ToJwksSource
     from trierarch.config.key_sets import KeyLocation
     from trierarch.config.store import ConfigView
     from trierarch.push.context import PushContext

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from actors.mailbox import Mailbox
-    from actors.messages import ToIntake, ToSource
+    from actors.messages import ToIntake
+    from actors.source_messages import ToSource
     from trierarch.config.objects import AnyObject
 
 SETTINGS = Settings(

@@ -26,7 +26,8 @@ from trio.testing import MockClock
 import supervisor
 from actors import authority
 from actors.mailbox import ControlMailbox, Mailbox, ask
-from actors.messages import Describe, PushRecorded, ResendAll, SourceChanged
+from actors.messages import Describe, PushRecorded, SourceChanged
+from actors.source_messages import ResendAll
 from tests.actors.fake_stream import FakeEnvoy, endpoints_of, routes_of
 from tests.push.fixtures import CLUSTER, built, objects, scope_of, view_in, view_of
 from trierarch.envoy import types
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from actors.descriptions import ConnectionDescription
-    from actors.messages import ToSource
+    from actors.source_messages import ToSource
     from protocol.xds.resources import ResourceSet
     from tests.actors.outside import Outside
     from trierarch.config.findings import Finding

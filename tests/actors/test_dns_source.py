@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 from actors import dns_source
 from actors.dns_source import MOST_NAMES, PATIENCE, REFRESH, RETRY, Names
 from actors.mailbox import Mailbox
-from actors.messages import NamesWanted, ResendAll
+from actors.source_messages import NamesWanted, ResendAll
 from trierarch.config.resolved_names import key_of
 
 

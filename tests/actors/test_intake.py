@@ -13,8 +13,9 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors import intake
 from actors.mailbox import Mailbox
-from actors.messages import CausesSettled, ResendAll, ResendConfig, SourceChanged
+from actors.messages import CausesSettled, ResendConfig, SourceChanged
 from actors.metrics import Metrics
+from actors.source_messages import ResendAll
 from trierarch.config.findings import Rejected, Remark
 from trierarch.config.objects import ConfigObject, ObjectKey, Origin
 from trierarch.push.causes import ChangeEvent

@@ -11,8 +11,8 @@ from trio.testing import wait_all_tasks_blocked
 from actors import jwks_source
 from actors.jwks_source import AT_ONCE, FIRST_RETRY, LONGEST_PATIENCE, LONGEST_RETRY, KeySets
 from actors.mailbox import Mailbox
-from actors.messages import KeysWanted, ResendAll
 from actors.metrics import Metrics
+from actors.source_messages import KeysWanted, ResendAll
 from trierarch.config.key_sets import KeyLocation, KeySet, NoKeys, key_of
 
 A, B = KeyLocation("https://a.example/keys"), KeyLocation("https://b.example/keys")

@@ -13,7 +13,7 @@ import trio
 from actors import file_source
 from actors.file_source import plan_sources
 from actors.mailbox import Mailbox
-from actors.messages import ResendAll
+from actors.source_messages import ResendAll
 from trierarch.config.objects import ObjectKey
 from trierarch.settings import Settings
 

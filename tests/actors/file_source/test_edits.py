@@ -6,7 +6,7 @@ import shutil
 
 import trio
 
-from actors.messages import ResendAll
+from actors.source_messages import ResendAll
 from tests.actors.file_source.reception import key, service, serving
 
 

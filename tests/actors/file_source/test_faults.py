@@ -9,7 +9,7 @@ import pytest
 from actors import file_source
 from actors.file_source import plan_sources
 from actors.inotify import open_watch
-from actors.messages import ResendAll
+from actors.source_messages import ResendAll
 from tests.actors.file_source.reception import Reception, key, living, service, serving
 from trierarch.settings import Settings
 

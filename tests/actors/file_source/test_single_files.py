@@ -10,7 +10,7 @@ import trio
 
 from actors import file_source
 from actors.file_source import SourceMissing, plan_sources
-from actors.messages import ResendAll
+from actors.source_messages import ResendAll
 from tests.actors.file_source.reception import Reception, service
 from trierarch.settings import Settings
 
