@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
-from protocol.errors import LocalError
+from protocol.errors import LocalError, RemoteError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,5 +55,21 @@ async def _put_aside(work: Callable[[], ResultT], lane: trio.CapacityLimiter) ->
     has what went in.
     """
     with trio.CancelScope(shield=True):
-        return await trio.to_thread.run_sync(work, limiter=lane)
+        found = await trio.to_thread.run_sync(_outcome, work, limiter=lane)
+        try:
+            if isinstance(found, RemoteError):
+                raise found
+            return found
+        finally:
+            del found  # or the error would hold this frame, and this frame the error
     raise LocalError("a shield was cancelled")  # nobody else has it; but to type checkers a scope may swallow its end
+
+
+def _outcome(work: Callable[[], ResultT]) -> ResultT | RemoteError:
+    """What the work comes to, or why it is refused. What is raised in a thread comes back in a cycle with the thread's
+    frames, and these have what the client sent; of what dies in a cycle nothing is collected for long.
+    """
+    try:
+        return work()
+    except RemoteError as refusal:
+        return refusal.with_traceback(None)

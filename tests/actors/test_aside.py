@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+import weakref
 from contextlib import suppress
 from functools import partial
 
@@ -138,6 +140,26 @@ async def test_what_is_wrong_is_raised():
 
     with pytest.raises(RemoteError):
         await read_aside(refuse, bytes(LARGE))
+
+
+async def test_what_is_wrong_leaves_nothing_behind():
+    """What dies in a cycle is not collected for long: whoever sends nonsense again and again would fill memory."""
+
+    async def refused():
+        def refuse(_):
+            raise RemoteError(3, "no")
+
+        with suppress(RemoteError):
+            await read_aside(refuse, bytes(LARGE))
+        return weakref.ref(refuse)  # bytes cannot be referred to so; whoever holds them holds it
+
+    gc.disable()
+    try:
+        remembered = [await refused() for _ in range(3)]
+        await read_aside(len, bytes(LARGE))  # a thread at rest may hold its last piece
+        assert [each() for each in remembered] == [None, None, None]
+    finally:
+        gc.enable()
 
 
 async def test_long_work_is_put_aside_by_what_is_expected_of_it():
