@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf, nan
+
 import pytest
 
 from protocol.errors import RemoteError
@@ -119,6 +121,9 @@ def test_there_is_an_end_to_addresses():
         ("HTTP_PROXY_PORT", 15007.0, "http_proxy_port", 15007),
         ("IDLE_TIMEOUT", "1m", "idle_timeout", 60.0),
         ("CLUSTER_ID", "c1", "cluster", "c1"),
+        ("CLUSTER_ID", inf, "cluster", "inf"),
+        ("CLUSTER_ID", nan, "cluster", "nan"),
+        ("CLUSTER_ID", 1.5, "cluster", "1.5"),
         ("NODE_NAME", None, "node_name", ""),
     ],
 )
@@ -135,6 +140,11 @@ def test_metadata(key, value, field, expected):
         ("NAMESPACE", ["a"]),
         ("DNS_CAPTURE", "maybe"),
         ("HTTP_PROXY_PORT", "many"),
+        ("HTTP_PROXY_PORT", "65536"),
+        ("HTTP_PROXY_PORT", "9" * 5000),
+        ("HTTP_PROXY_PORT", 1e308),
+        ("HTTP_PROXY_PORT", inf),
+        ("ENVOY_STATUS_PORT", -1.0),
         ("IDLE_TIMEOUT", "soon"),
         ("TRIERARCH_SDS", "somewhere"),
     ],

@@ -76,6 +76,9 @@ def test_a_pod_that_is_not_known():
     assert targets(context, sidecar(**claims)) == [("web", 1, 8080), ("web", 2, 8)]
     for nonsense in ("nonsense", "[" * 50_000, '[{"name": "main", "containerPort": 8080}]' + " " * LONGEST_POD_PORTS):
         assert targets(context, sidecar(LABELS={"app": "web"}, POD_PORTS=nonsense)) == [("web", 2, 8)]
+    for number in ("0", "-5", "65536", "1" * 300, "null"):
+        impossible = f'[{{"name": "main", "containerPort": {number}}}]'
+        assert targets(context, sidecar(LABELS={"app": "web"}, POD_PORTS=impossible)) == [("web", 2, 8)]
 
 
 def test_a_workload_entry_with_the_proxys_address():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import cast
 
 from protocol.errors import RemoteError
@@ -18,6 +19,8 @@ LONGEST_TIME = 100 * 365 * 86_400.0
 LONGEST_TEXT = 16 * 1024
 """Characters of a text: names are in keys and in lines of the log, and lists have a few hundred addresses."""
 
+HIGHEST_PORT = 65535
+_PORT_DIGITS = 5
 _SHOWN = 200
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False, "": False}
@@ -49,11 +52,11 @@ class NodeMetadata:
             raise _wrong(key, "a boolean", text)
         return _FLAGS[text]
 
-    def number(self, key: str) -> int:
-        """A whole number; 0 if absent."""
+    def port(self, key: str) -> int:
+        """The number of a port; 0 if absent."""
         text = self.text(key)
-        if text and not text.isdecimal():
-            raise _wrong(key, "a number", text)
+        if text and not (text.isdecimal() and len(text) <= _PORT_DIGITS and int(text) <= HIGHEST_PORT):
+            raise _wrong(key, "a port", text)
         return int(text or 0)
 
     def seconds(self, key: str) -> float | None:
@@ -106,7 +109,7 @@ class NodeMetadata:
 def _plain(value: bool | float) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(int(value)) if value == int(value) else str(value)
+    return str(int(value)) if isfinite(value) and value == int(value) else str(value)
 
 
 def _wrong(key: str, wanted: str, value: object) -> RemoteError:

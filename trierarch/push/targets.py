@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING
 
 from trierarch.push.model import ServiceTarget
+from trierarch.push.node_metadata import HIGHEST_PORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -118,12 +119,18 @@ def _at_entry(ports: Mapping[str, int]) -> Callable[[ServicePort], int | None]:
 
 
 def _claimed_ports(proxy: Proxy) -> Mapping[str, int]:
-    """Named container ports as the proxy's metadata states them (POD_PORTS); none if that cannot be read."""
+    """Named container ports as the proxy's metadata states them (POD_PORTS); none if that cannot be read, and none with
+    a number that no port has.
+    """
     try:
         stated = str(proxy.metadata.get("POD_PORTS") or "[]")
         claimed = json.loads(stated) if len(stated) <= LONGEST_POD_PORTS else []
     except (ValueError, RecursionError):
         return {}
     ports = claimed if isinstance(claimed, list) else []
-    named = (port for port in ports if isinstance(port, dict) and isinstance(port.get("containerPort"), int))
-    return {str(port["name"]): int(port["containerPort"]) for port in named if port.get("name")}
+    named = [port for port in ports if isinstance(port, dict) and port.get("name")]
+    return {str(port["name"]): int(port["containerPort"]) for port in named if _is_port(port.get("containerPort"))}
+
+
+def _is_port(number: object) -> bool:
+    return isinstance(number, int) and 0 < number <= HIGHEST_PORT
