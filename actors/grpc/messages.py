@@ -36,6 +36,7 @@ class MessageBuffer(Buffer):
         self._wanted = bytearray()
         self._size = 0
         self._begun_at = inf
+        self._lies_since = inf
         self._ended = False
         self._closed: str | None = None
         self._changed = Flag()
@@ -47,6 +48,8 @@ class MessageBuffer(Buffer):
 
     def add(self, data: bytes, ack_size: int) -> None:
         """Bytes arrived; `ack_size` is what they took of the window (padding counts)."""
+        if self._begun_at != inf and not self._arrived_size:
+            self._lies_since = trio.current_time()
         self._arrived += data
         self._arrived_size += ack_size
         self._tell()
@@ -129,9 +132,9 @@ class MessageBuffer(Buffer):
     def _check_end(self) -> None:
         """Raise `trio.WouldBlock` unless the peer has ended the stream, and `RemoteError` if it did so in a message."""
         if not self._ended:
-            self._changed.clear()
             if self._wanted:
                 self._expect_rest(trio.current_time())
+            self._changed.clear()
             raise trio.WouldBlock
         if self._wanted:
             raise RemoteError(Status.INTERNAL.value, "The stream ended within a message")
@@ -159,7 +162,12 @@ class MessageBuffer(Buffer):
             self._held = 0
 
     def _pull(self) -> None:
-        """Take over what arrived, and let the peer send more: only when it is wanted, or a flood would pile up here."""
+        """Take over what arrived, and let the peer send more: only when it is wanted, or a flood would pile up here.
+
+        For as long as something lay here the peer may have had no window to go on: that is not its time.
+        """
+        if self._begun_at != inf:
+            self._begun_at += trio.current_time() - self._lies_since
         self._wanted += self._arrived
         self._acknowledge(self.unacked_size())
 

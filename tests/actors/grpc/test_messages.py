@@ -149,3 +149,30 @@ async def test_a_message_that_does_not_come_to_its_end_is_pending_when_it_is_due
     assert received.pending()
     with pytest.raises(RemoteError, match="not finished"):
         received.read_nowait()
+
+
+async def test_the_time_for_a_message_runs_only_while_somebody_reads(autojump_clock):
+    """Whose bytes nobody took had no window to go on; as soon as they are taken it has to."""
+    received, _ = buffer(message(b"abcd")[:6], ended=False)
+    with pytest.raises(trio.WouldBlock):
+        received.read_nowait()
+    allowed = received.due_at - trio.current_time()
+    await trio.sleep(1)
+    received.add(b"b", 1)
+    await trio.sleep(2 * allowed)
+    with pytest.raises(trio.WouldBlock):
+        received.read_nowait()
+    await trio.sleep(allowed - 1)
+    with pytest.raises(RemoteError, match="not finished"):
+        received.read_nowait()
+
+
+async def test_what_is_refused_is_refused_as_often_as_one_asks():
+    """Who was told, and died before it ended the stream, has a successor: it must not sleep."""
+    limits, room = Limits(max_message_size=100, large_message_size=10), Allowance(10)
+    received = MessageBuffer(lambda _: None, limits, room)
+    received.add(message(bytes(50))[:20], 20)
+    for _ in range(2):
+        assert received.pending()
+        with pytest.raises(RemoteError, match="Too many"):
+            received.read_nowait()
