@@ -107,6 +107,8 @@ class ClientRequests:
         request = self._decode(data) if len(data) < LEAST else await self._decode_large(data)
         if request.type_url != HEALTH:
             self._introduction = inf
+        elif self._is_late():
+            raise RemoteError(_TOO_LATE.code, _TOO_LATE.reason)
         self._rest_after(request)
         return request
 

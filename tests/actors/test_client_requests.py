@@ -139,6 +139,14 @@ async def test_who_does_not_say_who_it_is_is_ended(stage, autojump_clock):
     assert await other.inbox.receive_until(trio.current_time() + 10 * INTRODUCTION) is None
 
 
+async def test_reports_of_health_without_end_put_nothing_off(stage, autojump_clock):
+    """Whoever sends them so fast that one always waits is asked who it is even so."""
+    await stage.ask(type_url=HEALTH)
+    await trio.sleep(INTRODUCTION)
+    with pytest.raises(RemoteError, match="no discovery request"):
+        await stage.ask(type_url=HEALTH)
+
+
 async def test_many_names_put_off_what_comes_next(stage, autojump_clock):
     """As many as can be borne are spent ahead; then each request waits, and meanwhile others are heard."""
     names, asked = tuple(f"name-{number}" for number in range(10_000)), 0
