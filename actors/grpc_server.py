@@ -65,13 +65,13 @@ async def run(
 
 
 def describe(endpoints: Iterable[Endpoint]) -> tuple[PortDescription, ...]:
-    """What the debug pages show of those that have an address."""
+    """What the debug pages show of those that have an address. Safe in another thread, where metrics are collected."""
     return tuple(
         PortDescription(
             name=each.name,
             address=each.bound or each.address,
             encrypted=each.encrypted,
-            statistics=each.server.statistics() if each.server is not None else None,
+            statistics=server.statistics() if (server := each.server) is not None else None,
         )
         for each in endpoints
         if each.address
