@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.envoy.meshes import egress, external, outlook, scope, service, virtual_service
+from tests.envoy.meshes import destination_rule, egress, external, outlook, scope, service, virtual_service
 from tests.envoy.samples import outbound_key
 from trierarch.envoy.host_names import SHORTEST_RUN, select_caller, select_names
 from trierarch.envoy.memo import Memo
@@ -35,9 +35,9 @@ def client(namespace):
     return outbound_key(scope=ScopeKey(namespace, None), dns_domain=domain, labels=LABELS)
 
 
-def table_of(listener, key, port, memo):
+def table_of(listener, key, port, memo, rules=()):
     """What a client's route configuration is made for."""
-    view = select_outbound_view(outlook(scope(listener), key))
+    view = select_outbound_view(outlook(scope(listener, rules=rules), key))
     members = run_steps(index_services(listener.services, memo)).get(port, NO_MEMBERS)
     return build_table(view, listener, port, members)
 
@@ -96,6 +96,28 @@ def test_a_client_sees_what_it_would_if_all_were_thought_of_for_it_alone(service
     for namespace in NAMESPACES:
         table = table_of(listener, client(namespace), port, memo)
         assert shown(run_steps(select_virtual_hosts(table, memo))) == shown(by_itself(table, Memo(10_000)))
+
+
+POLICY = "{{host: web.{}.svc.cluster.local, trafficPolicy: {{loadBalancer: {{consistentHash: {{{}}}}}}}}}"
+POLICIES = [
+    destination_rule(POLICY.format(namespace, hashed))
+    for namespace in NAMESPACES
+    for hashed in ("useSourceIp: true", "httpHeaderName: x")
+]
+
+
+@settings(max_examples=settings.default.max_examples // 2)
+@given(SERVICES, st.lists(RULES, max_size=4), st.data())
+def test_what_is_remembered_of_other_meshes_does_not_show(services, virtual, data):
+    """Services, virtual services and rules for destinations come and go, with much and with little room to remember."""
+    memo = Memo(data.draw(st.sampled_from([20, 10_000])))
+    for _ in range(5):
+        some = data.draw(st.lists(st.sampled_from(services), unique=True))
+        listener = egress(*some, virtual=[each for each in virtual if data.draw(st.booleans())])
+        rules = data.draw(st.lists(st.sampled_from(POLICIES), max_size=4, unique_by=lambda each: each.host))
+        for namespace in NAMESPACES:
+            table = table_of(listener, client(namespace), 80, memo, rules)
+            assert shown(run_steps(select_virtual_hosts(table, memo))) == shown(by_itself(table, Memo(10_000)))
 
 
 def many(namespaces=20, each=20):
