@@ -86,8 +86,9 @@ def _flatten(parts: Sequence[Part]) -> dict[str, Resource]:
 
 
 def _difference_of_parts(old: Part, new: Part) -> Difference:
-    if new.since is not None and new.since.version == old.version:
-        return new.since.difference
+    since = new.since  # looked at once: another thread may write one too
+    if since is not None and since.version == old.version:
+        return since.difference
     found = _compare(old.resources, new.resources)
     if old.names == new.names:
         new.names = old.names  # one set for both: subscriptions that share it stay recognisable by identity
