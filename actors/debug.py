@@ -14,14 +14,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
-from hypercorn.config import Config
-from hypercorn.trio import serve
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from actors import debug_pages
+from actors.http1 import Http1
+from actors.logs import get_logger
 from actors.mailbox import ask
 from actors.messages import Describe, ReadJournal
 from trierarch.config.findings import finding_fields
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from actors.supervision import SupervisorHandle
     from trierarch.config.findings import Finding
     from trierarch.push.status import PushRecord
+
+log = get_logger("debug")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +64,12 @@ async def run(
     *, sources: Sources, addresses: tuple[str, ...], task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
     """Serve the pages at all addresses (HOST:PORT)."""
-    config = Config()
-    config.bind = list(addresses)
-    config.accesslog = None
-    config.errorlog = None
-    config.graceful_timeout = 1.0
-    async with trio.open_nursery() as nursery:
-        await nursery.start(serve, build_app(sources), config)
-        task_status.started()
+    await Http1(build_app(sources), _report_crash).serve(addresses, task_status=task_status)
+
+
+def _report_crash(error: Exception) -> None:
+    """Log what went wrong in a page."""
+    log.error("page_crashed", exc_info=error)
 
 
 class Pages:
@@ -120,7 +120,7 @@ class Pages:
     async def pushes(self, request: Request) -> Response:
         """What came of the last pushes and why they were made."""
         limit = request.query_params.get("limit", "100")
-        if not limit.isdigit():
+        if not (limit.isdecimal() and len(limit) <= _LONGEST_LIMIT):
             return PlainTextResponse("limit is not a number\n", 400)
         proxy_id = request.query_params.get("proxyID", "")
         records: tuple[PushRecord, ...] = await ask(
@@ -179,6 +179,9 @@ PAGES: Mapping[str, Callable[[Pages, Request], Awaitable[Response]]] = {
 """What is at which path. Actors are killed by POST at `KILL`."""
 
 _LANE = trio.CapacityLimiter(1)
+
+_LONGEST_LIMIT = 9
+"""Digits: of thousands Python makes no number."""
 
 KILL = "/debug/actors/{name}/kill"
 

@@ -76,6 +76,7 @@ EVENTS: Mapping[str, str] = {
     "A host has some lines a minute: `left_out` counts those before this one that were not written.",
     # streams
     "xds_opened": "A port for xDS is open: the first snapshot is built; if `encrypted`, with a certificate.",
+    "page_crashed": "A page of the debug port ended with an exception; whoever asked got an error.",
     "peer_dismissed": "A connection was ended because its client broke HTTP/2's rules or exceeded a budget (GOAWAY); "
     "`left_out` as above.",
     "stream_opened": "A client has said who it is.",

@@ -14,6 +14,7 @@ from actors import (
     client_requests,
     dns_source,
     folder_scan,
+    http1,
     jwks_source,
     key_fetching,
     line_budget,
@@ -240,6 +241,17 @@ NAMES = (
     Row("lookups under way", f"{dns_source.AT_ONCE}", "they wait"),
     Row("time that one may take", seconds(dns_source.PATIENCE), "the addresses of before stay"),
 )
+PAGES = (
+    Row("connections", f"{http1.MOST_CONNECTIONS}", "the oldest is closed"),
+    Row("connections accepted", f"{http1.ACCEPTED} each {seconds(http1.REST)}", "they wait in the kernel"),
+    Row("connections that wait there", f"{http1.BACKLOG:,}", "the kernel drops them; clients try again"),
+    Row("requests of a connection", "1, in HTTP/1.1 or 1.0", "not read; other versions: 505"),
+    Row("line and headers of a request", size(http1.LONGEST_HEAD), "431"),
+    Row("wait for it", seconds(http1.PATIENCE), "closed"),
+    Row("time for a page to be built and taken", seconds(http1.DEADLINE), "closed"),
+    Row("pages that are built", "1, in a thread", "they wait in line"),
+    Row(f"pages over {size(http1.LARGE)} on their way", f"{http1.MOST_LARGE}", "the oldest is broken off"),
+)
 TABLES = {
     "Connections": CONNECTIONS,
     "HTTP/2": HTTP2,
@@ -249,6 +261,7 @@ TABLES = {
     "Identity": IDENTITY,
     "Keys of token issuers": KEYS,
     "Names of gateways": NAMES,
+    "Debug pages, readiness and metrics": PAGES,
 }
 INTRODUCTION = """# Limits
 
