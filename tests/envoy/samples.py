@@ -53,7 +53,6 @@ _OUTBOUND = OutboundKey(
     http_proxy_port=0,
     idle_timeout=None,
     generator="",
-    istio_version="",
     own_addresses=frozenset(),
     capabilities=Capabilities(),
 )
@@ -67,7 +66,6 @@ _INBOUND = InboundKey(
     interception=Interception.REDIRECT,
     http10=False,
     idle_timeout=None,
-    istio_version="",
     capabilities=Capabilities(),
 )
 

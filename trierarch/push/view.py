@@ -85,7 +85,6 @@ class OutboundKey(HashedOnce):
     http_proxy_port: int
     idle_timeout: float | None
     generator: str
-    istio_version: str
     own_addresses: frozenset[str]
     own_ports: frozenset[int] = frozenset()
     exact_balance: bool = False
@@ -127,7 +126,6 @@ class InboundKey(HashedOnce):
     interception: Interception
     http10: bool
     idle_timeout: float | None
-    istio_version: str
     peers: PeerModes = BOTH_KINDS
     policies: WorkloadPolicies = UNRESTRICTED
     tokens: TokenRules = ()
@@ -178,7 +176,6 @@ def select_view(proxy: Proxy, context: PushContext) -> View:
             interception=proxy.interception,
             http10=proxy.http10,
             idle_timeout=proxy.idle_timeout,
-            istio_version=proxy.istio_version,
             peers=_peers(proxy, labels, context),
             policies=context.authorization.of(proxy.namespace, labels.items()),
             tokens=context.request_authentications.of(proxy.namespace, labels.items()),
@@ -211,7 +208,6 @@ def _outbound_key(
         http_proxy_port=proxy.http_proxy_port,
         idle_timeout=proxy.idle_timeout,
         generator=proxy.generator,
-        istio_version=proxy.istio_version,
         own_addresses=frozenset(proxy.ips) & context.endpoints.listening,
         own_ports=proxy.own_ports,
         exact_balance=proxy.balances_outbound,
