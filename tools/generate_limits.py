@@ -84,7 +84,7 @@ CONNECTIONS = (
         "connections accepted", f"{LIMITS.accept_burst} each {seconds(LIMITS.accept_pause)}", "they wait in the kernel"
     ),
     Row("connections that wait there", f"{LIMITS.backlog:,}", "the kernel drops them; clients try again"),
-    Row("of these, connections that have sent no SETTINGS", f"{LIMITS.max_newcomers:,}", "the oldest is closed"),
+    Row("connections of the server that have sent no SETTINGS", f"{LIMITS.max_newcomers:,}", "the oldest is closed"),
     Row("TCP to the first SETTINGS, TLS included", seconds(LIMITS.handshake_timeout), "closed"),
     Row("connection without a call", seconds(LIMITS.idle_timeout), "GOAWAY `NO_ERROR`, closed"),
     Row("silence before a PING", seconds(LIMITS.keepalive_interval), "PING", "GRPC_KEEPALIVE_INTERVAL"),
