@@ -131,6 +131,15 @@ def test_the_mesh_may_have_another_domain_and_a_configuration(folder):
     assert run(path, "--mesh-config", mesh)[0] == 1
 
 
+def test_an_object_in_two_paths_is_remarked_upon(folder):
+    """As one in two files of a folder is: only the last of them would be in force."""
+    path = folder(web=WEB, again=WEB)
+    code, output = run(path / "web.yaml", path / "again.yaml")
+    assert code == 0
+    assert "again.yaml:1: warning: Service/shop/web: also defined in web.yaml:1, which does not count" in output
+    assert run(path / "web.yaml", path / "again.yaml", "--strict")[0] == 1
+
+
 def test_keys_that_nobody_has_fetched_are_no_finding(folder):
     """Files cannot mend that, and nothing is fetched to check them."""
     assert run(folder(tokens=TOKENS), "--strict") == (0, "good objects: 1\n")

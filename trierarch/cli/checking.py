@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trierarch.config.admission import Admitted
-from trierarch.config.findings import Rejected
+from trierarch.config.findings import Rejected, Remark
 from trierarch.config.folder import Folder, FolderState, is_config_path, update_folder
 from trierarch.config.key_sets import NOBODYS_KEYS, KeySet, build_key_set
 from trierarch.config.mesh_files import read_mesh_config
@@ -17,11 +17,11 @@ from trierarch.push.processors import build_push_context
 from trierarch.push.steps import run_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from trierarch.config.findings import Finding
-    from trierarch.config.objects import AnyObject
+    from trierarch.config.objects import AnyObject, ObjectKey
 
 CLUSTER = "Kubernetes"
 """What a cluster is called that has no name."""
@@ -63,8 +63,9 @@ def check_mesh_config(path: Path) -> Checked:
     return Checked(objects=objects, findings=verdict.findings, unknown_kinds=())
 
 
-def check_together(objects: Iterable[AnyObject], *, domain: str) -> tuple[Finding, ...]:
-    """What only a mesh of all these objects shows, such as a route to a host that nobody serves.
+def check_together(objects: Sequence[AnyObject], *, domain: str) -> tuple[Finding, ...]:
+    """What only a mesh of all these objects shows, such as a route to a host that nobody serves. Of an object that is
+    there several times the last counts.
 
     Keys of token issuers are not fetched for it: that they are not there yet is not for the files to mend.
     """
@@ -72,7 +73,19 @@ def check_together(objects: Iterable[AnyObject], *, domain: str) -> tuple[Findin
     settings = ContextSettings(cluster=CLUSTER, domain=domain)
     first = run_steps(build_push_context(view, settings, None, 1))
     keys = [build_key_set(each, KeySet(NOBODYS_KEYS), "") for each in first.request_authentications.pending]
-    return run_steps(build_push_context(view.apply(keys)[0], settings, first, 2)).findings
+    context = run_steps(build_push_context(view.apply(keys)[0], settings, first, 2))
+    return (*_defined_again(objects), *context.findings)
+
+
+def _defined_again(objects: Iterable[AnyObject]) -> Iterator[Remark]:
+    seen: dict[ObjectKey, AnyObject] = {}
+    for each in objects:
+        earlier = seen.get(each.key)
+        if earlier is not None:
+            reason = f"also defined in {earlier.origin.path}:{earlier.origin.line}, which does not count"
+            hint = "of an object in several paths the last counts"
+            yield Remark(origin=each.origin, key=each.key, path="", reason=reason, hint=hint)
+        seen[each.key] = each
 
 
 def _files(path: Path) -> Iterable[Path]:
