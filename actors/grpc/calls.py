@@ -195,6 +195,8 @@ class Dispatcher(protocol.AbstractHandler):
         """Who calls; its identities are known after the handshake."""
         self.refusing = False
         """Whether calls are refused from now on."""
+        self.was_called = False
+        """Whether any call was accepted."""
         self._calls: dict[protocol.Stream, Call] = {}
         self._idle = trio.Event()
 
@@ -207,6 +209,7 @@ class Dispatcher(protocol.AbstractHandler):
         """Answer a call: by its handler, or with a refusal."""
         match read_request(headers, self._serving.handlers):
             case Request() as request if not self._full():
+                self.was_called = True
                 self._totals.calls_accepted += 1
                 self._totals.calls_open += 1
                 call = self._calls[stream] = Call(open_stream(stream), request, self.peer)

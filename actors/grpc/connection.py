@@ -114,10 +114,14 @@ class Connection:
             self._busy_at = now
         elif self._dispatcher.refusing:
             self._transport.close()
-        elif now - self._busy_at >= self._limits.idle_timeout:
+        elif now - self._busy_at >= self._patience():
             self._totals.peers_idle += 1
             self._dispatcher.refusing = True
             self.goaway()
+
+    def _patience(self) -> float:
+        """Seconds that the peer may be without a call."""
+        return self._limits.idle_timeout if self._dispatcher.was_called else self._limits.unused_timeout
 
     async def drain(self) -> None:
         """Say GOAWAY, end all calls, send what is unsent, and wait until the peer has closed. May take for ever."""

@@ -102,6 +102,11 @@ class Limits:
     idle_timeout: float = 300.0
     """A connection without a call for so long is asked to leave (GOAWAY) and closed. gRPC's max_connection_idle."""
 
+    unused_timeout: float = 20.0
+    """The same for a connection that has never had a call: clients connect when they have one to make, and with TLS
+    each costs 45 KB.
+    """
+
     keepalive_interval: float = 30.0
     """A peer that was silent for so long is sent a PING."""
 

@@ -173,7 +173,8 @@ async def test_answers_that_nobody_reads_are_bounded(start):
 
 async def test_a_connection_without_calls_is_asked_to_leave(start, echo):
     """GOAWAY without error, then the end; a connection with a call stays."""
-    running = await start({ECHO: echo, "/test.Service/Talk": linger}, idle_timeout=0.1, keepalive_timeout=0.1)
+    limits = {"idle_timeout": 0.1, "unused_timeout": 0.1, "keepalive_timeout": 0.1}
+    running = await start({ECHO: echo, "/test.Service/Talk": linger}, **limits)
     idle, busy = await running.connect(), await running.connect()
     await busy.open()
     assert (await idle.expect(GoAwayFrame)).error_code == 0
@@ -182,9 +183,20 @@ async def test_a_connection_without_calls_is_asked_to_leave(start, echo):
     assert running.server.statistics().peers_idle == 1
 
 
+async def test_a_connection_that_never_had_a_call_is_asked_to_leave_sooner(start, echo):
+    """Whoever only shakes hands is there to hold memory; whoever has called may call again."""
+    running = await start({ECHO: echo}, unused_timeout=0.1, keepalive_timeout=0.1)
+    unused, used = await running.connect(), await running.connect()
+    await hello(used, ECHO)
+    assert (await unused.expect(GoAwayFrame)).error_code == 0
+    await unused.expect_close()
+    await hello(used, ECHO)
+    assert running.server.statistics().peers_idle == 1
+
+
 async def test_a_call_that_comes_while_its_connection_is_retired_is_refused(start, echo):
     """It is safe to try it elsewhere."""
-    running = await start(echo, idle_timeout=0.0, keepalive_timeout=1.0)
+    running = await start(echo, unused_timeout=0.0, keepalive_timeout=1.0)
     peer = await running.connect()
     await peer.expect(GoAwayFrame)
     await peer.open()
