@@ -82,6 +82,9 @@ if TYPE_CHECKING:
 MOST_CONNECTIONS = 20_000
 """Control lanes are as long as so many connections may make them."""
 
+DESCRIPTORS = 50_000
+"""Files and sockets that the process may have open, unless somebody knows better."""
+
 MOST_KEY_SETS = 10_000
 """The same for places from which keys are fetched."""
 
@@ -129,7 +132,7 @@ class Mailboxes:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
     """What is made before the actors, is given to several of them, and outlives them. `ready` is set when proxies can
-    be served.
+    be served. `descriptors`: files and sockets that the process may have open.
     """
 
     settings: Settings
@@ -138,6 +141,7 @@ class Shared:
     mail: Mailboxes = field(default_factory=Mailboxes)
     ready: trio.Event = field(default_factory=trio.Event)
     memory: intake.Memory = field(default_factory=intake.Memory)
+    descriptors: int = DESCRIPTORS
     newest: Newest = field(default_factory=Newest)
 
     def findings(self) -> tuple[Finding, ...]:
@@ -164,11 +168,15 @@ class System:
     secure: grpc_server.Endpoint
 
 
-def build_system(settings: Settings, sources: tuple[SourceSpec, ...] | None = None) -> System:
-    """Wire the actors for these settings; `sources` instead of the files that the settings name."""
+def build_system(
+    settings: Settings, sources: tuple[SourceSpec, ...] | None = None, *, descriptors: int = DESCRIPTORS
+) -> System:
+    """Wire the actors for these settings; `sources` instead of the files that the settings name. `descriptors`: files
+    and sockets that the process may have open.
+    """
     metrics = Metrics()
     handle = SupervisorHandle(on_restart=lambda name: metrics.restarts.labels(name).inc())
-    shared = Shared(settings=settings, handle=handle, metrics=metrics)
+    shared = Shared(settings=settings, handle=handle, metrics=metrics, descriptors=descriptors)
     identity = Identity(rings=authentication.plan_rings(settings))
     xds, secure = _build_endpoints(shared, identity)
     pipeline = _pipeline(shared, plan_sources(settings) if sources is None else sources)
@@ -325,7 +333,9 @@ def _connections(shared: Shared) -> StartFunction:
 def _build_endpoints(shared: Shared, identity: Identity) -> tuple[grpc_server.Endpoint, grpc_server.Endpoint]:
     """The port for plaintext, and the one with TLS where callers prove who they are and have certificates signed."""
     settings = shared.settings
+    ports = len([address for address in (settings.grpc_addr, settings.secure_grpc_addr) if address])
     limits = Limits(
+        max_connections=grpc_server.connections_of_a_port(shared.descriptors, ports),
         max_message_size=settings.max_receive_size,
         max_concurrent_streams=settings.max_streams,
         keepalive_interval=settings.keepalive_interval,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.descriptions import PortDescription
+from actors.grpc import Limits
 from actors.line_budget import LineBudget
 from actors.logs import get_logger
 
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 
 DRAIN = 10.0
 """Seconds that peers have to take what is unsent and to close, when the server is drained."""
+
+RESERVE = 1_000
+"""Descriptors that connections leave to files, debug pages, keys that are fetched and names that are looked up: without
+any, no change is read, and whoever asks whether the process is well is not heard.
+"""
 
 log = get_logger("grpc_server")
 
@@ -58,10 +64,16 @@ async def run(
     try:
         async with trio.open_nursery() as nursery:
             endpoint.bound = await nursery.start(server.serve, endpoint.address)
-            log.info("xds_opened", address=endpoint.bound, encrypted=endpoint.encrypted)
+            log.info("xds_opened", address=endpoint.bound, encrypted=endpoint.encrypted, room=server.room)
     finally:
         endpoint.bound, endpoint.server = "", None
     await trio.sleep_forever()  # drained: the process is about to end
+
+
+def connections_of_a_port(descriptors: int, ports: int) -> int:
+    """How many each of the ports may have, where the process may have so many descriptors."""
+    spare = max(descriptors - RESERVE, descriptors // 2)
+    return min(Limits().max_connections, spare // max(ports, 1))
 
 
 def describe(endpoints: Iterable[Endpoint]) -> tuple[PortDescription, ...]:

@@ -75,7 +75,8 @@ EVENTS: Mapping[str, str] = {
     "caller_unauthenticated": "A caller could not prove who it is; `reason` joins what each authenticator missed. "
     "A host has some lines a minute: `left_out` counts those before this one that were not written.",
     # streams
-    "xds_opened": "A port for xDS is open: the first snapshot is built; if `encrypted`, with a certificate.",
+    "xds_opened": "A port for xDS is open: the first snapshot is built; if `encrypted`, with a certificate. "
+    "`room`: how many connections it takes, as many as the process has descriptors for, or the limit.",
     "page_crashed": "A page of the debug port ended with an exception; whoever asked got an error.",
     "peer_dismissed": "A connection was ended because its client broke HTTP/2's rules or exceeded a budget (GOAWAY); "
     "`left_out` as above.",

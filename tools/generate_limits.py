@@ -14,6 +14,7 @@ from actors import (
     client_requests,
     dns_source,
     folder_scan,
+    grpc_server,
     http1,
     jwks_source,
     key_fetching,
@@ -79,7 +80,12 @@ def price(kind: int) -> int:
 
 CALM = "GOAWAY `ENHANCE_YOUR_CALM`"
 CONNECTIONS = (
-    Row("connections of the server", f"{LIMITS.max_connections:,}", "closed unheard"),
+    Row(
+        "connections of a port",
+        f"{LIMITS.max_connections:,}, or its part of the process's descriptors (RLIMIT_NOFILE) beyond "
+        f"{grpc_server.RESERVE:,}",
+        "closed unheard",
+    ),
     Row(
         "connections accepted", f"{LIMITS.accept_burst} each {seconds(LIMITS.accept_pause)}", "they wait in the kernel"
     ),
@@ -87,6 +93,7 @@ CONNECTIONS = (
     Row("connections of the server that have sent no SETTINGS", f"{LIMITS.max_newcomers:,}", "the oldest is closed"),
     Row("TCP to the first SETTINGS, TLS included", seconds(LIMITS.handshake_timeout), "closed"),
     Row("connection without a call", seconds(LIMITS.idle_timeout), "GOAWAY `NO_ERROR`, closed"),
+    Row("connection that never had one", seconds(LIMITS.unused_timeout), "GOAWAY `NO_ERROR`, closed"),
     Row("silence before a PING", seconds(LIMITS.keepalive_interval), "PING", "GRPC_KEEPALIVE_INTERVAL"),
     Row("silence after it", seconds(LIMITS.keepalive_timeout), "aborted (RST)", "GRPC_KEEPALIVE_TIMEOUT"),
     Row("socket that takes no byte", seconds(LIMITS.stuck_timeout), "aborted (RST)"),

@@ -62,6 +62,11 @@ class Server:
         self._connections: set[Connection] = set()
         self._accepting = trio.CancelScope()
 
+    @property
+    def room(self) -> int:
+        """Connections that it may have."""
+        return self._limits.max_connections
+
     async def serve(self, listen: str, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
         """Listen on `HOST:PORT` (no host: all addresses; port 0: any) until drained. Started with the bound address.
 

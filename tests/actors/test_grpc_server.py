@@ -20,6 +20,8 @@ from actors.tree import ChildSpec, SupervisorSpec
 class FakeServer:
     """Serves until it is drained."""
 
+    room = 7
+
     def __init__(self) -> None:
         self.drained = trio.Event()
         self.deadline = None
@@ -141,3 +143,12 @@ async def test_ended_connections_do_not_fill_the_log(lines, autojump_clock):
     assert (lines[0]["event"], lines[0]["peer"], lines[0]["error"]) == (
         "peer_dismissed", "10.0.0.1:0", "ENHANCE_YOUR_CALM",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "ports", "room"),
+    [(1_000_000, 2, 20_000), (20_000, 2, 9_500), (20_000, 1, 19_000), (1_024, 2, 256), (20_000, 0, 19_000)],
+)
+def test_ports_take_no_more_connections_than_there_are_descriptors(descriptors, ports, room):
+    """Together they leave some to files and debug pages, or half of very few."""
+    assert grpc_server.connections_of_a_port(descriptors, ports) == room

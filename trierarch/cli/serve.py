@@ -13,6 +13,7 @@ import supervisor
 from actors.authority_files import BadAuthority
 from actors.logs import configure_logs
 from actors.static_supervisor import IntensityExceeded
+from trierarch.cli import descriptors
 from trierarch.cli.checking import check_path, finding_line
 from trierarch.settings import BadSetting, Settings, parse_settings, setting_infos
 
@@ -109,7 +110,7 @@ def _text(value: object) -> str:
 
 async def serve(settings: Settings) -> None:
     """Run the system; SIGTERM and SIGINT drain it."""
-    system = supervisor.build_system(settings)
+    system = supervisor.build_system(settings, descriptors=descriptors.raise_limit())
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
             await nursery.start(supervisor.run, system)
