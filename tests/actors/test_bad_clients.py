@@ -265,8 +265,9 @@ def node_with(metadata) -> bytes:
 def deep(levels) -> bytes:
     """A Node with a Struct in a Struct, and so on. Google's library does not write more than a hundred levels."""
     inner = b""
-    for _ in range(levels):
-        entry = b"\x0a\x01a\x12" + _delimited(b"\x2a" + _delimited(inner))
+    for level in range(levels, 0, -1):
+        name = b"PROXY_CONFIG" if level == 1 else b"a"
+        entry = b"\x0a" + _delimited(name) + b"\x12" + _delimited(b"\x2a" + _delimited(inner))
         inner = b"\x0a" + _delimited(entry)
     return base_pb2.Node(id="sidecar~10.1.0.2~web-2.shop~shop.svc.cluster.local").SerializeToString() + (
         b"\x1a" + _delimited(inner)
@@ -280,17 +281,17 @@ def _delimited(data: bytes) -> bytes:
     return out + bytes([length]) + data
 
 
-def wide(size) -> bytes:
+def wide(size, key="ANNOTATIONS") -> bytes:
     """A Node with a long text in its metadata."""
     metadata = struct_pb2.Struct()
-    metadata["NOISE"] = "x" * size
+    metadata[key] = "x" * size
     return node_with(metadata)
 
 
 def many(values) -> bytes:
     """A Node with so many empty lists in its metadata: in memory each takes twenty times its bytes."""
     metadata = struct_pb2.Struct()
-    metadata["NOISE"] = [[]] * (values - 1)
+    metadata["PROXY_CONFIG"] = [[]] * (values - 1)
     return node_with(metadata)
 
 
@@ -306,9 +307,22 @@ def many(values) -> bytes:
         deep(5000),
         deep(50_000),
         wide(600_000),
-        many(4001),
+        wide(40_000, "PROXY_CONFIG"),
+        many(MOST_VALUES + 1),
     ],
-    ids=["none", "malformed", "bad id", "101", "300", "700", "5000", "50000", "600 KB", "4001 values"],
+    ids=[
+        "none",
+        "malformed",
+        "bad id",
+        "101",
+        "300",
+        "700",
+        "5000",
+        "50000",
+        "600 KB",
+        "40 KB kept",
+        "too many values",
+    ],
 )
 async def test_a_node_that_cannot_be_is_the_clients_fault(autojump_clock, mesh, node):
     """No node, no id, metadata that is huge or nested beyond all use: INVALID_ARGUMENT, and no recursion."""

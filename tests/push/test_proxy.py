@@ -9,6 +9,7 @@ import pytest
 from protocol.errors import RemoteError
 from trierarch.config.proxy_config import ConnectionSettings, ProxyHeaders, ServerHeader
 from trierarch.push.model import Locality
+from trierarch.push.node_metadata import READ
 from trierarch.push.proxy import (
     LONGEST_VERSION,
     MOST_ADDRESSES,
@@ -26,6 +27,28 @@ ID = "sidecar~10.1.2.3~web-7d.shop~shop.svc.cluster.local"
 def proxy(node_id=ID, *, extensions=None, **metadata):
     """The proxy of a Node with this metadata."""
     return build_proxy(NodeInfo(id=node_id, metadata=metadata, extensions=extensions))
+
+
+class Recorded(dict):
+    """Metadata that remembers what was looked at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked_at = set()
+
+    def get(self, key, default=None):
+        """None, whatever it is."""
+        self.looked_at.add(key)
+        return default
+
+
+def test_which_metadata_is_read():
+    """Other keys do not even reach a proxy, so the list must be whole, and name nothing that nobody reads."""
+    metadata = Recorded()
+    for extensions in (("istio.stats",), ()):
+        build_proxy(NodeInfo(id=ID, metadata=metadata, extensions=extensions))
+    build_proxy(NodeInfo(id=ID, metadata=metadata))
+    assert metadata.looked_at | {"POD_PORTS"} == READ  # which is read when the proxy is placed
 
 
 def test_the_parts_of_the_id():

@@ -9,13 +9,17 @@ from protocol.errors import RemoteError
 from protocol.proto.envoy.config.core.v3 import Node
 from protocol.statuses import INVALID_ARGUMENT
 from trierarch.push.model import Locality
+from trierarch.push.node_metadata import READ
 from trierarch.push.proxy import NodeInfo, build_proxy
 
 MOST_NODE = 512 * 1024
 """Bytes of a Node: annotations alone may have 256 KiB in Kubernetes, Envoy's list of extensions has 40 KB."""
 
-MOST_VALUES = 4_000
-"""Values in the metadata, labels and annotations among them. Each is some 100 bytes more in memory than in the Node."""
+MOST_VALUES = 500
+"""Values of the metadata that is read, labels among them. Each is some 200 bytes more in memory than in the Node."""
+
+MOST_KEPT = 32 * 1024
+"""Characters of them and of the locality, for they are kept as long as the stream: a Pod's have one or two thousand."""
 
 DEEPEST = 100
 """Levels of structs and lists in the metadata; protobuf's own libraries read as many."""
@@ -40,14 +44,22 @@ def decode_proxy(node: bytes, cluster: str, *, delta: bool = True) -> Proxy:
     info = NodeInfo(
         id=message.id,
         cluster=message.cluster,
-        metadata=_plain_struct(message.metadata, iter(range(MOST_VALUES))) if message.metadata else {},
+        metadata=_what_is_read(message.metadata) if message.metadata else {},
         locality=Locality(locality.region, locality.zone, locality.sub_zone) if locality else Locality(),
         extensions=tuple(extension.name for extension in message.extensions) or None,
     )
+    if len(ascii((info.metadata, info.locality))) > MOST_KEPT:
+        raise RemoteError(INVALID_ARGUMENT, f"node metadata and locality of more than {MOST_KEPT} characters")
     return build_proxy(info, default_cluster=cluster, delta=delta)
 
 
-def _plain_struct(struct: Struct, room: Iterator[int], depth: int = 0) -> dict[str, object]:
+def _what_is_read(metadata: Struct) -> dict[str, object]:
+    """Metadata without what nobody reads: a Pod's annotations alone may be 256 KiB."""
+    room = iter(range(MOST_VALUES))
+    return {name: _plain_value(value, room, 1) for name, value in metadata.fields.items() if name in READ}
+
+
+def _plain_struct(struct: Struct, room: Iterator[int], depth: int) -> dict[str, object]:
     """A protobuf Struct as plain data."""
     return {name: _plain_value(value, room, depth + 1) for name, value in struct.fields.items()}
 

@@ -99,6 +99,7 @@ class Proxy:
 
     `own_ports`: where its bootstrap listens on all addresses. `balances_*`: its threads share connections exactly.
     `headers`, `connections` and `tracing`: what its own proxy configuration says of them; None leaves it to the mesh's.
+    `metadata`: what anybody reads of its Node's.
     """
 
     node_id: str
