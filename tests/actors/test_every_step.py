@@ -32,7 +32,7 @@ from tests.actors.edits import (
 )
 from tests.actors.meshes import SHOP
 from tests.actors.outside import Outside
-from tests.actors.striking import CONNECTION, open_ambush_at_step
+from tests.actors.striking import open_ambush_at_step
 from tests.actors.system import WITH_IDENTITIES, World, run_seeded, start_system
 from tests.actors.traces import check_causes, check_secrets, check_serving, check_traces, no_actor_failed
 from tests.actors.wire import WireEnvoy
@@ -46,10 +46,9 @@ STEPS = 50
 QUICK = {"token_keys": 7, "secure_grpc": 20, "debug": 40}
 """Who is killed in the fast tests too, and at which step."""
 
-ACTORS = (
-    "collector", "config", "authority", "certificate_rotor", "token_keys", "connections", CONNECTION,
-    "grpc", "secure_grpc", "debug",
-)  # fmt: skip
+ACTORS = ("collector", "config", "token_keys", "grpc", "secure_grpc", "debug")
+"""Those who get no messages, or few. All others are killed at each of fifty messages, in `test_every_message`."""
+
 
 EDITS = (
     edit_routing, edit_services, age_root, edit_endpoints, edit_labels, edit_routing, change_answers, edit_sidecars,
@@ -65,7 +64,7 @@ REFRESH = 1.0
 """Virtual seconds after which the keys of the issuer of tokens are fetched again here."""
 
 PAGES = ("/ready", "/metrics", "/debug/syncz", "/debug/pushes", "/debug/actors")
-AFTER = {"connections": ("grpc", "secure_grpc", "debug"), "grpc": ("secure_grpc", "debug"), "secure_grpc": ("debug",)}
+AFTER = {"grpc": ("secure_grpc", "debug"), "secure_grpc": ("debug",)}
 """Who was started after them is restarted with them."""
 
 
@@ -210,20 +209,15 @@ async def come_again(mesh, passing):
 
 
 def check_unnoticed(mesh, actor, staying):
-    """Nobody else was restarted but who had been started after a port or the factory, and no stream was lost but over
-    its own port.
-    """
+    """Nobody else was restarted but who had been started after a port, and no stream was lost but over its own port."""
     plain, secure = (envoy.streams for envoy in staying)
     restarts = mesh.restarts()
     after = AFTER.get(actor, ())
-    if actor != CONNECTION:
-        assert restarts[actor] == 1
-        assert restarts.items() <= dict.fromkeys((actor, *after), 1).items()
+    assert restarts[actor] == 1
+    assert restarts.items() <= dict.fromkeys((actor, *after), 1).items()
     match actor:
-        case "connections" | "grpc":
+        case "grpc":
             pass  # everybody comes again
-        case "connection":
-            assert min(plain, secure) == 1
         case "secure_grpc":
             assert plain == 1
         case _:
