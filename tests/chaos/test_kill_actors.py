@@ -67,6 +67,7 @@ def test_an_edit_survives_the_death_of(name, shop, clients):
         if name not in STREAMS_END:
             wait_for_cause(plane, clients, edited_at)
     wait_for_clients(plane, 2)
+    wait_until("nobody waits for a first answer", lambda: are_synchronised(plane, len(clients)))
     edited_at, program = edit(shop, len(STAGES))
     wait_for_traffic(clients, program)
     wait_for_cause(plane, clients, edited_at)
@@ -109,13 +110,14 @@ def test_a_client_that_is_just_connecting(name, shop, envoy):
     wait_until("the stream", lambda: plane.logged("stream_opened"), pause=0.001)
     kill(plane, name)
     wait_until("it can be used", lambda: sidecar.get("stock").status_code == 200)
-    wait_until("it has acknowledged everything", lambda: is_synchronised(plane))
+    wait_until("it has acknowledged everything", lambda: are_synchronised(plane, 1))
 
 
-def is_synchronised(plane):
-    """Whether the one client has acknowledged all that it was sent, and was sent everything."""
+def are_synchronised(plane, number):
+    """Whether so many clients are there, and each has acknowledged all that it was sent, and was sent everything."""
     statuses = plane.get("/debug/syncz").json()
-    return len(statuses) == 1 and all(
-        statuses[0].get(f"{name}_sent", "") == statuses[0].get(f"{name}_acked", "") != ""
+    return len(statuses) == number and all(
+        status.get(f"{name}_sent", "") == status.get(f"{name}_acked", "") != ""
+        for status in statuses
         for name in ("cluster", "endpoint", "listener", "route")
     )
