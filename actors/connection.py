@@ -117,9 +117,7 @@ async def run(
     connection.announce()
     try:
         while not connection.ended:
-            message = await connection.next_message()
-            if message is not None:
-                await connection.handle(message)
+            await connection.turn()
     except StreamClosed as closed:
         log.info("stream_ended", connection=slot.name, reason=closed.message)
     except RemoteError as error:
@@ -157,6 +155,12 @@ class Connection:
                     snapshot=self._slot.snapshot,
                 )
             )
+
+    async def turn(self) -> None:
+        """Step by the next message. Nobody holds it afterwards: a request may be of a hundred kilobytes."""
+        message = await self.next_message()
+        if message is not None:
+            await self.handle(message)
 
     async def next_message(self) -> ToConnection | None:
         """The next message, or None when it was time to ask for a new certificate."""
