@@ -31,7 +31,7 @@ from tests.actors.meshes import BEYOND, SHOP
 from tests.actors.outside import Outside
 from tests.actors.striking import CONNECTION, open_ambush
 from tests.actors.system import SOURCE, WITH_IDENTITIES, World, run_seeded, start_mesh, without_ports
-from tests.actors.traces import check_causes, check_secrets, check_serving, check_traces, no_actor_failed
+from tests.actors.traces import check_aftermath, check_serving, no_actor_failed
 
 MESSAGES = 50
 QUICK = (7,)
@@ -100,12 +100,9 @@ async def play(actor, number):
             await edit_until_struck(mesh, ambush, edits_for(actor), passing, Random(number))
             await mesh.settle()
             assert ambush.struck
-            mesh.check()
-            await check_secrets(mesh)
+            await check_aftermath(mesh, lines, staying)
             await check_serving(mesh)
-            check_traces(mesh)
             check_unnoticed(mesh, actor, staying)
-            check_causes(mesh, lines, [envoy for envoy in staying if envoy.streams == 1])
             nursery.cancel_scope.cancel()
     assert no_actor_failed(lines)
 

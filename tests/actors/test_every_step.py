@@ -34,7 +34,7 @@ from tests.actors.meshes import SHOP
 from tests.actors.outside import Outside
 from tests.actors.striking import open_ambush_at_step
 from tests.actors.system import WITH_IDENTITIES, World, run_seeded, start_system
-from tests.actors.traces import check_causes, check_secrets, check_serving, check_traces, no_actor_failed
+from tests.actors.traces import check_aftermath, check_serving, no_actor_failed
 from tests.actors.wire import WireEnvoy
 from tests.e2e.shops import next_network
 from tests.identity.authorities import rsa_key
@@ -173,11 +173,8 @@ async def play(actor, number, folder):
             await come_again(mesh, passing)
             await reader.read()
             assert ambush.struck
-            mesh.check()
-            await check_secrets(mesh)
+            await check_aftermath(mesh, lines, staying)
             await check_serving(mesh)
-            check_traces(mesh)
-            check_causes(mesh, lines, [envoy for envoy in staying if envoy.streams == 1])
             check_unnoticed(mesh, actor, staying)
             assert reader.seen == dict.fromkeys(PAGES, 200)
             assert not gc.isenabled()

@@ -16,7 +16,7 @@ from tests.actors.edits import edit_endpoints, edit_labels, edit_routing, edit_s
 from tests.actors.fake_stream import FakeEnvoy
 from tests.actors.meshes import SHOP
 from tests.actors.system import WITH_IDENTITIES, run_seeded, start_mesh
-from tests.actors.traces import check_causes, check_secrets, check_traces, no_actor_failed
+from tests.actors.traces import check_aftermath, no_actor_failed
 
 QUICK = 4
 """Seeds that are played in the fast tests too."""
@@ -73,10 +73,7 @@ async def play(seed, lines):
         for envoy in mesh.envoys:
             envoy.stream.resume()
         await mesh.settle()
-        mesh.check()
-        await check_secrets(mesh)
-        check_traces(mesh)
-        check_causes(mesh, lines, [envoy for envoy in envoys if envoy.streams == 1])
+        await check_aftermath(mesh, lines, envoys)
         nursery.cancel_scope.cancel()
 
 

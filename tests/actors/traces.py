@@ -11,6 +11,16 @@ from protocol.proto.envoy.extensions.transport_sockets.tls.v3 import Secret
 from tests.actors.fake_stream import SECRETS
 
 
+async def check_aftermath(mesh, lines, staying):
+    """Everybody has what a fresh build has, and their secrets; nothing is left of what has gone, and each change that
+    these lines tell of is a cause that was told to whoever of `staying` has kept its stream.
+    """
+    mesh.check()
+    await check_secrets(mesh)
+    check_traces(mesh)
+    check_causes(mesh, lines, [envoy for envoy in staying if envoy.streams == 1])
+
+
 def check_traces(mesh):
     """Nothing is left of streams that are gone, and every push is explained."""
     children = mesh.system.shared.handle.statistics()
