@@ -1,4 +1,4 @@
-"""Connections that have not begun to speak HTTP/2: there is room for so many, and the one that is longest here goes.
+"""Room for so many who do not get on, such as connections that have not begun to speak; the one longest in it goes.
 
 Whoever connects and says no more holds a socket, a task and the buffers of a handshake for as long as a handshake may
 take. To refuse the newest would shut everybody out for that time, for who floods has filled the room first. The oldest

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from protocol.xds.resources import EMPTY
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from protocol.xds.resources import Part, Resource, ResourceSet
     from trierarch.envoy.memo import Memo
+    from trierarch.envoy.outlook import Excerpt
     from trierarch.envoy.part_cache import PartCache
     from trierarch.envoy.units import Piece, Plan
     from trierarch.push.context import PushContext
@@ -113,13 +115,7 @@ class OutboundPart:
 
     def select(self, view: View, outlook: Outlook, _memo: Memo) -> Choice:
         """How it is made."""
-        excerpt = outlook.excerpt(self.sight)
-
-        def plan() -> Plan:
-            context, scope = excerpt.show()
-            return self.plan(view.outbound, scope, context)
-
-        return Choice(excerpt.reads, None, plan)
+        return _choose(outlook.excerpt(self.sight), partial(self.plan, view.outbound))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +132,17 @@ class InboundPart:
     def select(self, view: View, outlook: Outlook, _memo: Memo) -> Choice:
         """How it is made."""
         excerpt = outlook.excerpt_for([target.service for target in view.inbound.targets])
+        return _choose(excerpt, partial(self.plan, view.inbound))
 
-        def plan() -> Plan:
-            context, scope = excerpt.show()
-            return self.plan(view.inbound, scope, context)
 
-        return Choice(excerpt.reads, None, plan)
+def _choose(excerpt: Excerpt, plan: Callable[[SidecarScope, PushContext], Plan]) -> Choice:
+    """A small part that is made from this excerpt, which is shown to its plan if that runs."""
+
+    def show_and_plan() -> Plan:
+        context, scope = excerpt.show()
+        return plan(scope, context)
+
+    return Choice(excerpt.reads, None, show_and_plan)
 
 
 AnyPart = NarrowedPart[Any] | ReportingPart[Any] | OutboundPart | InboundPart
